@@ -1,0 +1,59 @@
+# Shortcuts for CMake's presets: each installs what is missing, then builds in build/<preset>.
+
+PREFIX ?= /usr/local
+ctest_options ?=
+
+# Where addresses are randomised over many bits, older ThreadSanitizers do not start.
+no_aslr := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+.PHONY: help demo check bench asan tsan aarch64 clang install clean
+
+help:
+	@echo 'make demo      build, then a short benchmark against other runtimes'
+	@echo 'make check     build and run all tests (ctest_options="-L unit": some of them)'
+	@echo 'make bench     the whole benchmark; results in build/bench/results.jsonl'
+	@echo 'make asan      the tests with AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make tsan      the tests with ThreadSanitizer'
+	@echo 'make aarch64   the tests for 64-bit ARM, emulated'
+	@echo 'make clang     the tests built with clang, plain and with ThreadSanitizer'
+	@echo 'make install   the library to PREFIX [$(PREFIX)]; DESTDIR is honoured'
+	@echo 'make clean     remove build/'
+
+build = cmake --preset $(1) && cmake --build --preset $(1)
+test = $(build) && $(2) ctest --preset $(1) $(ctest_options)
+
+demo bench:
+	scripts/setup bench
+	$(call build,release)
+	mkdir -p build/bench
+	build/release/bench/filch-bench $(if $(filter demo,$@),--short) \
+		--output build/bench/results.jsonl
+
+check:
+	scripts/setup
+	$(call test,dev)
+
+asan:
+	scripts/setup
+	$(call test,asan)
+
+tsan:
+	scripts/setup
+	$(call test,tsan,$(no_aslr))
+
+aarch64:
+	scripts/setup aarch64
+	$(call test,aarch64)
+
+clang:
+	scripts/setup clang
+	$(call test,dev-clang)
+	$(call test,tsan-clang,$(no_aslr))
+
+install:
+	scripts/setup
+	cmake --preset release -DFILCH_BENCH=OFF && cmake --build --preset release --target filch
+	cmake --install build/release --prefix '$(PREFIX)'
+
+clean:
+	rm -rf build

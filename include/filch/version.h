@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The version, and how symbols are declared.
+ */
+#ifndef FILCH_VERSION_H
+#define FILCH_VERSION_H
+
+#define FILCH_VERSION_MAJOR 0
+#define FILCH_VERSION_MINOR 1
+#define FILCH_VERSION_PATCH 0
+#define FILCH_VERSION "0.1.0"
+
+/* The layout that inlined code shares with the library. It changes whenever filch/strand.h or
+ * filch/task.h does; filch_pool_create refuses a caller compiled against another one. */
+#define FILCH_ABI 1u
+
+/* A function of the library. */
+#define FILCH_API __attribute__((visibility("default")))
+
+/* A function that is inlined into C callers and, through src/inline.c, also exists in the library
+ * for those that cannot inline it. */
+#ifndef FILCH_INLINE
+#define FILCH_INLINE static inline __attribute__((unused))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library that runs, which may be newer than FILCH_VERSION. */
+FILCH_API const char *filch_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

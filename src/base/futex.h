@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sleep on a word of memory, and wake those threads of this process that sleep there.
+ *
+ *     while (the word still says "wait")            make the word say "go on"
+ *         filch_futex_wait(&word, "wait", NULL)     filch_futex_wake(&word, 1)
+ *
+ * The kernel compares and falls asleep in one step, so no wake is lost between the two.
+ * It orders nothing else: edges belong to the loads and stores of the word.
+ *
+ * The calls are made without libc because they must not touch errno. A compiler may
+ * compute its address once per function, and a strand that was resumed by another worker
+ * would then write into the errno of the thread it left.
+ */
+#ifndef FILCH_BASE_FUTEX_H
+#define FILCH_BASE_FUTEX_H
+
+#include <filch/atomic.h>
+
+#include <linux/futex.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+static inline int filch_futex_call(filch_atomic_u32 *word, long op, uint32_t value,
+                                   const struct timespec *timeout)
+{
+#if defined(__x86_64__)
+    long result = SYS_futex;
+    register const struct timespec *r10 __asm__("r10") = timeout;
+    __asm__ volatile("syscall"
+                     : "+a"(result)
+                     : "D"(word), "S"(op), "d"((unsigned long)value), "r"(r10)
+                     : "rcx", "r11", "memory");
+    return (int)result;
+#elif defined(__aarch64__)
+    register long x8 __asm__("x8") = SYS_futex;
+    register long x0 __asm__("x0") = (long)word;
+    register long x1 __asm__("x1") = op;
+    register unsigned long x2 __asm__("x2") = value;
+    register const struct timespec *x3 __asm__("x3") = timeout;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+    return (int)x0;
+#else
+#error "filch runs on x86-64 and aarch64"
+#endif
+}
+
+/*
+ * Sleep while `*word` is `expected`, at most `timeout` (relative; NULL: for ever).
+ *
+ * 0 when woken, which may be for no reason; -EAGAIN when the word was different,
+ * -ETIMEDOUT, -EINTR. The caller looks at the word again in every case.
+ */
+static inline int filch_futex_wait(filch_atomic_u32 *word, uint32_t expected,
+                                   const struct timespec *timeout)
+{
+    return filch_futex_call(word, FUTEX_WAIT_PRIVATE, expected, timeout);
+}
+
+/*
+ * Wake up to `count` threads that sleep on `word`. 0 or -errno.
+ *
+ * The word is not read: it may be gone by now, when what it said has already let its last
+ * user free it. At worst that wakes a stranger for no reason, or is -EFAULT.
+ */
+static inline int filch_futex_wake(filch_atomic_u32 *word, int count)
+{
+    int woken = filch_futex_call(word, FUTEX_WAKE_PRIVATE, (uint32_t)count, NULL);
+    return woken < 0 ? woken : 0;
+}
+
+#endif

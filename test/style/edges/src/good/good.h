@@ -1,0 +1,1 @@
+/* Its folder has the list. */

@@ -1,0 +1,1 @@
+#include <filch/public.h>

@@ -1,0 +1,3 @@
+#include "worker/worker.h"
+#include <filch/public.h>
+#include <worker/worker.h>

@@ -1,0 +1,2 @@
+#define FILCH_INLINE __attribute__((visibility("default")))
+#include <filch/api.h>
