@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A strand: a C stack and the tasks forked on it, in one mapping.
+ *
+ *      low addresses                                                     high addresses
+ *     +-------+-------------------------+--------+------+------+------+-----+-------+
+ *     | guard |        <---- C stack    | header | slot | slot | slot | ... | guard |
+ *     +-------+-------------------------+--------+------+------+------+-----+-------+
+ *                                       ^        oldest fork --> newest
+ *                                       aligned to FILCH_REGION_BYTES
+ *
+ * A handle, `filch_slot *f` everywhere in this library, is the address of the next free slot. It says
+ * both where the next fork goes and, masked, which strand the code runs on. It is passed from
+ * function to function in a register, so the fast path reads no thread-local variable and
+ * stays right when a strand moves to another thread.
+ *
+ * Slots below the split are public: thieves may take them, oldest first. Those above are private to
+ * the owner, who forks and joins them with plain stores and one comparison each:
+ *
+ *     fork is slow when  f >= fork_limit   the region is full, or somebody asked for work
+ *     join is slow when  f <  join_limit   the slot is public, or somebody asked for work
+ *
+ * A thief that wants more overwrites both limits, so that the comparison that is made anyway is also
+ * the poll. src/deque/README.md has the protocol.
+ */
+#ifndef FILCH_STRAND_H
+#define FILCH_STRAND_H
+
+#include <filch/atomic.h>
+#include <filch/version.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A power of two: the header of a slot's strand is found by masking the slot's address. */
+#define FILCH_REGION_BYTES ((uintptr_t)1 << 20)
+
+/* What a task's arguments and result may take up inside its slot. */
+#define FILCH_SLOT_ROOM 56
+
+typedef struct filch_slot filch_slot;
+
+/* Runs the task in `task` on the strand of `f`, reading its arguments from the slot and leaving its
+ * result there. */
+typedef void filch_thunk(filch_slot *f, filch_slot *task);
+
+/* One task: a cache line, so that a thief who works on one does not disturb its neighbours. */
+struct filch_slot {
+    unsigned char room[FILCH_SLOT_ROOM]; /* arguments, then the result */
+    FILCH_ATOMIC(uintptr_t) state;       /* see below */
+} __attribute__((aligned(FILCH_CACHE_LINE)));
+
+/*
+ * The state of a slot is the task's thunk from its fork on. When the task was stolen, the thief makes it DONE at the
+ * end, and the forker marks it AWAITED when it leaves its strand until then. The mark is a bit that
+ * no address of a function has, so that the thief still finds the thunk.
+ */
+#define FILCH_TASK_DONE ((uintptr_t)0)
+#define FILCH_TASK_AWAITED ((uintptr_t)1 << 63)
+
+/* The part of a strand's header that the inlined path reads. Written by the owner, and
+ * overwritten by thieves who ask for work. */
+typedef struct filch_limits {
+    FILCH_ATOMIC(filch_slot *) fork_limit;
+    FILCH_ATOMIC(filch_slot *) join_limit;
+} filch_limits;
+
+#define FILCH_LIMITS(f) ((filch_limits *)((uintptr_t)(f) & ~(FILCH_REGION_BYTES - 1)))
+
+/* True when fork must take the slow path for the task just written to `f`. */
+FILCH_INLINE bool filch_fork_is_slow(const filch_slot *f)
+{
+    /* relaxed: a hint that the slow path checks again, or the owner's own value. */
+    return __builtin_expect(f >= filch_load_relaxed(&FILCH_LIMITS(f)->fork_limit), 0);
+}
+
+/* True when the join of `f` must take the slow path. */
+FILCH_INLINE bool filch_join_is_slow(const filch_slot *f)
+{
+    /* relaxed: a hint that the slow path checks again, or the owner's own value. */
+    return __builtin_expect(f < filch_load_relaxed(&FILCH_LIMITS(f)->join_limit), 0);
+}
+
+/* Publish the tasks up to `f` if somebody wants them. Returns the handle that follows: f + 1, or f
+ * itself when the region is full and the task has no slot: its join runs it. */
+FILCH_API filch_slot *filch_fork_slow(filch_slot *f) __attribute__((cold));
+
+/* The same for a task without a handle of its own: when the region is full, either the tasks
+ * above `mark` are joined to make room, or the task is run at once. */
+FILCH_API filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark) __attribute__((cold));
+
+/* True when the task in `f` is still the caller's to run. Otherwise it was stolen and is complete
+ * on return; the strand was suspended meanwhile if need be. */
+FILCH_API bool filch_join_slow(filch_slot *f) __attribute__((cold));
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

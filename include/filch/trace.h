@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a pool has done so far: counters, always on, readable at any time.
+ *
+ * Each worker counts for itself. A reading is not a snapshot: the workers go on while it is taken.
+ * Forks and joins that nobody stole are not counted; they cost a few instructions and a counter would double
+ * that.
+ */
+#ifndef FILCH_TRACE_H
+#define FILCH_TRACE_H
+
+#include <filch/pool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define FILCH_COUNTERS(X)                                                                          \
+    X(injected)    /* tasks from outside that it ran */                                            \
+    X(stolen)      /* tasks that it stole and ran */                                               \
+    X(lost)        /* attempts to steal that another thief won */                                  \
+    X(empty)       /* attempts that found nothing public */                                        \
+    X(published)   /* times it let thieves at its tasks */                                         \
+    X(taken_back)  /* times it took them back, unstolen */                                         \
+    X(suspensions) /* joins that left the strand because a stolen task was not complete */         \
+    X(sleeps)      /* times it went to sleep in the kernel */                                      \
+    X(wakes)       /* times it woke another worker */
+
+typedef struct filch_counters {
+#define FILCH_COUNTER_FIELD(name) uint64_t name;
+    FILCH_COUNTERS(FILCH_COUNTER_FIELD)
+#undef FILCH_COUNTER_FIELD
+} filch_counters;
+
+/* The counters of one worker. Returns 0, or -EINVAL: there is no such pool or worker. */
+FILCH_API int filch_worker_counters(const filch_pool *pool, unsigned worker_index,
+                                    filch_counters *counters);
+
+/* The sum over all workers. Returns 0 or -EINVAL. */
+FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counters);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

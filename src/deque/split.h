@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The split stack: the default deque, a stack of task slots of which the oldest part is public.
+ *
+ * After Faxén, "Wool", 2008, and van Dijk and van de Pol, "Lace", 2014. README.md in this folder has the
+ * protocol and why it is right; filch/strand.h has the owner's inlined half.
+ *
+ *     slots   0 ........ tail ........ split ........ f ........ end  end+1
+ *             |  stolen   |   public    |   private   |   free   |  no task |
+ *             +-----------+-------------+-------------+----------+----------+
+ *                thieves take here -->  |  <-- the owner forks and joins here
+ *
+ * Edges
+ *   task-ready   filch_split_publish -> filch_split_steal
+ *                carries the slot, and all that the owner wrote before it forked.
+ *   asked        filch_split_ask -> filch_split_answer
+ *                carries the thief's place among the idle workers. Both sides exchange the same word, so
+ *                one comes first: either the owner sees the question, or the thief's limits come
+ *                after the owner's.
+ *   publish-or-sleep  filch_split_publish  x  filch_split_has_public
+ *                with the sleep word (src/sleep/README.md).
+ */
+#ifndef FILCH_DEQUE_SPLIT_H
+#define FILCH_DEQUE_SPLIT_H
+
+#include <filch/strand.h>
+
+#include <assert.h>
+
+/* A limit that makes every fork slow, and one that makes every join slow. */
+#define FILCH_FORK_ASKED ((filch_slot *)0)
+#define FILCH_JOIN_ASKED ((filch_slot *)UINTPTR_MAX)
+
+typedef struct filch_split {
+    /* Read by the owner at every fork and join. Overwritten by thieves that ask for work. */
+    filch_limits limits;
+    filch_atomic_u32 asked; /* 1: a thief asked since the owner last answered */
+
+    /* {split:32 | tail:32}. Owner and thieves. */
+    filch_atomic_u64 word __attribute__((aligned(FILCH_CACHE_LINE)));
+
+    /* Owner only. `split` is a copy of the word's; slots and end never change. */
+    filch_slot *slots __attribute__((aligned(FILCH_CACHE_LINE)));
+    filch_slot *end; /* here and at end[1] fork may write, but no task lives there */
+    uint32_t split;
+} filch_split;
+
+typedef enum filch_steal_result {
+    FILCH_STEAL_EMPTY, /* nothing public */
+    FILCH_STEAL_LOST,  /* another was faster: worth a second try */
+    FILCH_STEAL_WON,
+} filch_steal_result;
+
+static inline uint32_t filch_split_tail(uint64_t word)
+{
+    return (uint32_t)word;
+}
+
+static inline uint32_t filch_split_split(uint64_t word)
+{
+    return (uint32_t)(word >> 32);
+}
+
+/* Send the owner's next fork and join to the slow path. Owner and thieves. */
+static inline void filch_split_arm(filch_split *s)
+{
+    /* relaxed: the limits are hints; what they lead to is ordered by the slow path. */
+    filch_store_relaxed(&s->limits.fork_limit, FILCH_FORK_ASKED);
+    filch_store_relaxed(&s->limits.join_limit, FILCH_JOIN_ASKED);
+}
+
+static inline bool filch_split_is_armed(filch_split *s)
+{
+    /* relaxed: a hint; the owner answers once too often or at the next fork. */
+    return filch_load_relaxed(&s->limits.join_limit) == FILCH_JOIN_ASKED;
+}
+
+/* slots: `count` usable ones and two more. The caller arms or disarms. */
+static inline void filch_split_init(filch_split *s, filch_slot *slots, size_t count)
+{
+    s->slots = slots;
+    s->end = slots + count;
+    s->split = 0;
+    /* relaxed: nobody else knows the strand yet. */
+    filch_store_relaxed(&s->word, 0);
+    filch_store_relaxed(&s->asked, 0);
+    filch_split_arm(s);
+}
+
+/* ---- owner ------------------------------------------------------------------------------------- */
+
+/* Make the slots below `count` public. Returns whether any was private. */
+static inline bool filch_split_publish(filch_split *s, uint32_t count)
+{
+    if (count <= s->split)
+        return false;
+    /* release [task-ready], seq_cst [publish-or-sleep] */
+    filch_fetch_add_seq_cst(&s->word, (uint64_t)(count - s->split) << 32);
+    s->split = count;
+    return true;
+}
+
+/* Public tasks that nobody has taken yet. */
+static inline uint32_t filch_split_public_count(filch_split *s)
+{
+    /* relaxed: thieves may take one right after; a count too high is corrected when they ask. */
+    return s->split - filch_split_tail(filch_load_relaxed(&s->word));
+}
+
+/* Go back to fast forks and joins. Returns whether a thief asked meanwhile: then look again. */
+static inline bool filch_split_answer(filch_split *s)
+{
+    /* relaxed: ordered before a thief's by [asked] below. */
+    filch_store_relaxed(&s->limits.fork_limit, s->end);
+    filch_store_relaxed(&s->limits.join_limit, s->slots + s->split);
+    /* acq_rel [asked] */
+    return filch_exchange_acq_rel(&s->asked, 0) != 0;
+}
+
+/* Move the split down after the public part shrank. A question stays asked. */
+static inline void filch_split_set(filch_split *s, uint32_t split)
+{
+    s->split = split;
+    if (!filch_split_is_armed(s) && filch_split_answer(s))
+        filch_split_arm(s);
+}
+
+/*
+ * Take the public task in slot `i`, the newest, back from the thieves, and half of the older public ones
+ * with it. False: it was stolen.
+ */
+static inline bool filch_split_take_back(filch_split *s, uint32_t i)
+{
+    /* relaxed: the cas below decides. */
+    uint64_t word = filch_load_relaxed(&s->word);
+    while (i >= filch_split_tail(word)) {
+        uint32_t tail = filch_split_tail(word), split = tail + (i - tail) / 2;
+        /* acq_rel [task-ready]: what stays public is published anew. */
+        if (filch_cas_acq_rel(&s->word, &word, (uint64_t)split << 32 | tail)) {
+            filch_split_set(s, split);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The stolen task in slot `i` is complete: so was every older one taken, and the slots from `i` on are
+ * free. Nothing is public, so no thief can be changing the word. */
+static inline void filch_split_reset(filch_split *s, uint32_t i)
+{
+    /* relaxed: thieves find nothing below it; the next publish is a release of its own. */
+    filch_store_relaxed(&s->word, (uint64_t)i << 32 | i);
+    filch_split_set(s, i);
+}
+
+/* ---- thieves ----------------------------------------------------------------------------------- */
+
+static inline bool filch_split_has_public(filch_split *s)
+{
+    /* seq_cst [publish-or-sleep] */
+    uint64_t word = filch_load_seq_cst(&s->word);
+    return filch_split_tail(word) < filch_split_split(word);
+}
+
+/*
+ * Take the oldest public task. `*left` becomes the number of public tasks behind it.
+ *
+ * The slot is read only after the claim: should the word have gone and come back in between, the slot
+ * holds another task that is just as pending.
+ */
+static inline filch_steal_result filch_split_steal(filch_split *s, filch_slot **task,
+                                                   uint32_t *left)
+{
+    /* relaxed: the cas below decides. */
+    uint64_t word = filch_load_relaxed(&s->word);
+    uint32_t tail = filch_split_tail(word), split = filch_split_split(word);
+    if (tail >= split)
+        return FILCH_STEAL_EMPTY;
+    /* acquire [task-ready] */
+    if (!filch_cas_acq_rel(&s->word, &word, word + 1))
+        return FILCH_STEAL_LOST;
+    *task = s->slots + tail;
+    *left = split - tail - 1;
+    return FILCH_STEAL_WON;
+}
+
+/* Ask the owner to publish. The caller counts as idle in the sleep word before it asks. */
+static inline void filch_split_ask(filch_split *s)
+{
+    /* relaxed: somebody else's question serves as well; it sets the limits, too. */
+    if (filch_load_relaxed(&s->asked))
+        return;
+    /* acq_rel [asked] */
+    filch_exchange_acq_rel(&s->asked, 1);
+    filch_split_arm(s);
+}
+
+#endif

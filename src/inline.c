@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inlined functions of the public headers once more, out of line, for callers that cannot inline them.
+ */
+#define FILCH_INLINE __attribute__((visibility("default")))
+
+#include <filch/filch.h>
+
+const char *filch_version(void)
+{
+    return FILCH_VERSION;
+}

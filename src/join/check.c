@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What builds with FILCH_CHECKED find: joins out of order, twice, or never.
+ *
+ * Each fork gets the number of forks that are open on its strand. When it is joined it must be the last that is.
+ */
+#include "strand/strand.h"
+
+#include <filch/task.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+unsigned filch_check_fork(filch_slot *f)
+{
+    return filch_strand_of(f)->open_forks++;
+}
+
+void filch_check_join(filch_slot *f, unsigned order, const char *name, const char *file, int line)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    if (strand->open_forks == order + 1) {
+        strand->open_forks = order;
+        return;
+    }
+    if (strand->open_forks <= order)
+        fprintf(stderr, "filch: %s:%d: '%s' is joined a second time\n", file, line, name);
+    else
+        fprintf(stderr,
+                "filch: %s:%d: '%s' is joined out of order: %u forked after it, here or in a task "
+                "called from here, not joined\n",
+                file, line, name, strand->open_forks - order - 1);
+    abort();
+}
+
+void filch_check_sync(filch_slot *f, filch_slot *mark)
+{
+    (void)f;
+    (void)mark;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slow halves of fork and join; the fast ones are in filch/strand.h and filch/task.h.
+ *
+ * The edges are in README.md, in src/deque/README.md and in src/sleep/README.md.
+ */
+#include "base/clock.h"
+#include "worker/worker.h"
+
+#include <filch/task.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A join that finds its child stolen looks this often for its end, before it leaves the strand. */
+#define JOIN_SPINS 200
+
+/*
+ * Somebody may want work: publish the slots below `count`. While more workers are idle than there are public tasks, forks
+ * stay slow and each publishes what it adds; then they are fast again.
+ */
+static void serve(filch_strand *strand, uint32_t count)
+{
+    filch_split *split = &strand->split;
+    filch_worker *worker = strand->worker;
+
+    if (!worker) { /* a serial strand: there is nobody to serve */
+        filch_split_answer(split);
+        return;
+    }
+    filch_pool *pool = worker->pool;
+    bool is_published = false;
+    do {
+        is_published |= filch_split_publish(split, count);
+        if (filch_sleep_idle_count(&pool->sleep) > filch_split_public_count(split)) {
+            filch_split_arm(split);
+            break;
+        }
+    } while (filch_split_answer(split));
+    if (is_published) {
+        filch_count(worker, FILCH_COUNT_published);
+        filch_pool_notify(pool, worker);
+    }
+}
+
+filch_slot *filch_fork_slow(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    if (f >= strand->split.end)
+        return strand->split.end;
+    serve(strand, (uint32_t)(f - strand->split.slots) + 1);
+    return f;
+}
+
+filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    if (f < strand->split.end) {
+        serve(strand, (uint32_t)(f - strand->split.slots) + 1);
+        return f + 1;
+    }
+    /* Full. Make room by joining what this function has spawned before. */
+    filch_slot task = *f;
+    filch_slot *room = filch_join(f, mark);
+    if (room >= strand->split.end) {
+        /* relaxed: own slot, never published. */
+        filch_thunk *thunk = (filch_thunk *)filch_load_relaxed(&task.state);
+        thunk(room, &task);
+        return room;
+    }
+    *room = task;
+    return filch_fork_is_slow(room) ? filch_spawn_slow(room, mark) : room + 1;
+}
+
+/* The child was stolen: wait until the thief is done with it. */
+static void wait_for_child(filch_strand *strand, filch_slot *child)
+{
+    for (int i = 0; i < JOIN_SPINS; i++) {
+        /* acquire [task-done] */
+        if (filch_load_acquire(&child->state) == FILCH_TASK_DONE)
+            return;
+        filch_pause();
+    }
+    /* The worker's loop enters us again when it is complete; until then it does other work. */
+    strand->worker->waits_for = child;
+    filch_strand_leave(strand);
+}
+
+bool filch_join_slow(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    filch_split *split = &strand->split;
+    uint32_t i = (uint32_t)(f - split->slots);
+
+    if (filch_split_is_armed(split))
+        serve(strand, f < split->end ? i : (uint32_t)(split->end - split->slots));
+    if (i >= split->split)
+        return true;
+    if (filch_split_take_back(split, i)) {
+        filch_count(strand->worker, FILCH_COUNT_taken_back);
+        return true;
+    }
+    wait_for_child(strand, f);
+    filch_split_reset(split, i);
+    return false;
+}
+
+/* ---- without macros ---------------------------------------------------------------------------- */
+
+typedef struct plain_task {
+    filch_fn *fn;
+    void *arg;
+} plain_task;
+
+static void run_plain(filch_slot *f, filch_slot *task)
+{
+    plain_task plain = *(plain_task *)(void *)task->room;
+    plain.fn(f, plain.arg);
+}
+
+filch_slot *filch_fork(filch_slot *f, filch_fn *fn, void *arg)
+{
+    *(plain_task *)(void *)f->room = (plain_task){fn, arg};
+    /* relaxed: carried to thieves by [task-ready] when the slot is published. */
+    filch_store_relaxed(&f->state, (uintptr_t)run_plain);
+    return filch_fork_is_slow(f) ? filch_spawn_slow(f, f) : f + 1;
+}
+
+filch_slot *filch_join(filch_slot *f, filch_slot *mark)
+{
+    while (f > mark) {
+        f--;
+        if (filch_join_is_slow(f) && !filch_join_slow(f))
+            continue;
+        /* relaxed: own slot, private or taken back. */
+        filch_thunk *thunk = (filch_thunk *)filch_load_relaxed(&f->state);
+        thunk(f, f);
+    }
+    return f;
+}
+
+void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg)
+{
+    if (filch_run(pool, fn, arg) == 0)
+        return;
+    filch_strand *strand = filch_strand_create_serial();
+    if (!strand) {
+        fputs("filch: FILCH_RUN has neither a pool nor memory for running serially\n", stderr);
+        abort();
+    }
+    fn(strand->split.slots, arg);
+    filch_strand_destroy_serial(strand);
+}

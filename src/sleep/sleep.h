@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who is idle: one word, and a stack of those who sleep. README.md has the protocol and its proof.
+ *
+ *      63            32 31      22 21      12 11         0
+ *     +----------------+----------+----------+------------+
+ *     |     epoch      | searchers| sleepers | top, 0=none|
+ *     +----------------+----------+----------+------------+
+ *
+ * A sleeper is a seat: a worker that nobody is. Its thread is asleep, or was never started. Whoever takes it
+ * off the stack decides what becomes of it: a publisher wakes its thread, a caller of filch_run sits down on it.
+ */
+#ifndef FILCH_SLEEP_SLEEP_H
+#define FILCH_SLEEP_SLEEP_H
+
+#include "base/futex.h"
+
+/* As many as fit into the fields of the word. */
+#define FILCH_SEATS_MAX 1000u
+
+/* What a thread sleeps on. */
+enum filch_bed_state {
+    FILCH_BED_EMPTY,  /* its thread is awake */
+    FILCH_BED_ASLEEP, /* its thread is in the kernel, or on the way */
+    FILCH_BED_CALLED, /* it has been woken and does not know yet */
+};
+
+typedef struct filch_seat {
+    filch_atomic_u32 bed;
+    filch_atomic_u32 next; /* the seat below on the stack, plus 1 */
+} filch_seat;
+
+typedef struct filch_sleep {
+    filch_atomic_u64 word __attribute__((aligned(FILCH_CACHE_LINE)));
+    unsigned seat_count;
+    filch_seat **seats;
+} filch_sleep;
+
+/* How a seat goes onto or comes off the stack. */
+enum filch_sleep_role {
+    FILCH_ROLE_RUNNING,   /* has work */
+    FILCH_ROLE_SEARCHING, /* counts as a searcher */
+};
+
+/* Searchers and sleepers together. */
+unsigned filch_sleep_idle_count(filch_sleep *sleep);
+unsigned filch_sleep_sleeper_count(filch_sleep *sleep);
+
+/* Become a searcher, if there are not enough already. */
+bool filch_sleep_search(filch_sleep *sleep, unsigned searcher_limit);
+
+/* Stop being one. Returns whether it was the last: then somebody else should look, if there is more to find. */
+bool filch_sleep_found(filch_sleep *sleep);
+
+/* Announce that seat `index` sleeps. Look at all work once more after this, before filch_seat_sleep. */
+void filch_sleep_push(filch_sleep *sleep, unsigned index, enum filch_sleep_role from);
+
+/* Take a seat off the stack, in the role `to`; -1 when there is none. With only_if_needed, also when somebody
+ * searches already. */
+int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_needed);
+
+/* Sleep until called. Only the seat's own thread. */
+void filch_seat_sleep(filch_seat *seat);
+
+/* Wake the thread of a seat that was taken off the stack. */
+void filch_seat_call(filch_seat *seat);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "strand/strand.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+#if defined(__has_include)
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#endif
+#endif
+#ifndef VALGRIND_STACK_REGISTER
+#define VALGRIND_STACK_REGISTER(low, high) ((void)(low), (void)(high))
+#endif
+
+_Static_assert(sizeof(filch_slot) == FILCH_CACHE_LINE, "a slot is one cache line");
+_Static_assert(sizeof(filch_strand) <= FILCH_STRAND_HEADER_BYTES, "the header has room");
+
+/* A function with a large frame must not step over the guard: compilers probe the stack every page, on aarch64
+ * every 64 KiB. */
+#define GUARD_BYTES ((size_t)64 << 10)
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+static void init_slots(filch_strand *strand)
+{
+    size_t page = filch_page_bytes();
+    filch_slot *slots = (filch_slot *)((char *)strand + FILCH_STRAND_HEADER_BYTES);
+    /* Less the guard at the end, and the two slots that fork may write to when all are taken. */
+    size_t bytes = FILCH_REGION_BYTES - page - FILCH_STRAND_HEADER_BYTES;
+
+    filch_split_init(&strand->split, slots, bytes / sizeof(filch_slot) - 2);
+}
+
+static void run_for_ever(void *argument)
+{
+    filch_strand *self = argument;
+
+    filch_context_arrive(&self->context);
+    for (;;) {
+        self->body(self);
+        filch_strand_leave(self);
+    }
+}
+
+void filch_strand_enter(filch_strand *strand, filch_context *from)
+{
+    strand->entered_from = from;
+    filch_context_switch(from, &strand->context);
+}
+
+void filch_strand_leave(filch_strand *strand)
+{
+    filch_context_switch(&strand->context, strand->entered_from);
+}
+
+static filch_strand *create(size_t stack_bytes)
+{
+    size_t page = filch_page_bytes();
+    filch_strand *strand = filch_map_aligned(GUARD_BYTES + stack_bytes, FILCH_REGION_BYTES);
+    if (!strand)
+        return NULL;
+    char *low = (char *)strand - stack_bytes;
+    if (filch_guard_install(low - GUARD_BYTES, GUARD_BYTES) ||
+        filch_guard_install((char *)strand + FILCH_REGION_BYTES - page, page)) {
+        filch_unmap_aligned(strand, GUARD_BYTES + stack_bytes, FILCH_REGION_BYTES);
+        return NULL;
+    }
+    strand->stack_bytes = stack_bytes;
+    init_slots(strand);
+    filch_context_init(&strand->context, low, strand, run_for_ever, strand);
+    VALGRIND_STACK_REGISTER(low, strand);
+    return strand;
+}
+
+void filch_strands_init(filch_strands *list, size_t stack_bytes, const char *name)
+{
+    memset(list, 0, sizeof *list);
+    filch_lock_init(&list->lock);
+    list->stack_bytes = round_up(stack_bytes, filch_page_bytes());
+    list->name = name;
+}
+
+void filch_strands_fini(filch_strands *list)
+{
+    for (filch_strand *s = list->all, *next; s; s = next) {
+        next = s->next_all;
+        filch_context_fini(&s->context);
+        filch_unmap_aligned(s, GUARD_BYTES + s->stack_bytes, FILCH_REGION_BYTES);
+    }
+}
+
+void filch_strands_rebuild(filch_strands *list)
+{
+    filch_lock_init(&list->lock);
+    list->free = NULL;
+    for (filch_strand *s = list->all; s; s = s->next_all) {
+        init_slots(s);
+        filch_context_init(&s->context, (char *)s - s->stack_bytes, s, run_for_ever, s);
+        s->next_free = list->free;
+        list->free = s;
+    }
+}
+
+filch_strand *filch_strand_take(filch_strands *list)
+{
+    filch_lock_acquire(&list->lock);
+    filch_strand *strand = list->free;
+    if (strand)
+        list->free = strand->next_free;
+    filch_lock_release(&list->lock);
+    if (strand)
+        return strand;
+
+    strand = create(list->stack_bytes);
+    filch_lock_acquire(&list->lock);
+    /* relaxed: under the lock. */
+    filch_store_relaxed(&list->were_short, !strand);
+    if (!strand) {
+        /* One may have come back meanwhile; its giver did not know that we wait for it. */
+        strand = list->free;
+        if (strand)
+            list->free = strand->next_free;
+        filch_lock_release(&list->lock);
+        return strand;
+    }
+    strand->id = list->count++;
+    strand->next_all = list->all;
+    list->all = strand;
+    filch_lock_release(&list->lock);
+    return strand;
+}
+
+void filch_strand_give(filch_strands *list, filch_strand *strand)
+{
+    filch_lock_acquire(&list->lock);
+    strand->next_free = list->free;
+    list->free = strand;
+    filch_lock_release(&list->lock);
+}
+
+bool filch_strands_were_short(filch_strands *list)
+{
+    /* relaxed: [lock-passed] ordered it when the caller gave its strand back. */
+    return filch_load_relaxed(&list->were_short) != 0;
+}
+
+bool filch_strands_are_left(filch_strands *list)
+{
+    if (!filch_strands_were_short(list))
+        return true;
+    filch_lock_acquire(&list->lock);
+    bool are_left = list->free != NULL;
+    filch_lock_release(&list->lock);
+    return are_left;
+}
+
+filch_strand *filch_strand_find_guard(filch_strands *list, const void *address)
+{
+    for (filch_strand *s = list->all; s; s = s->next_all) {
+        const char *low = (char *)s - s->stack_bytes;
+        if ((const char *)address >= low - GUARD_BYTES && (const char *)address < low)
+            return s;
+    }
+    return NULL;
+}
+
+filch_strand *filch_strand_create_serial(void)
+{
+    filch_strand *strand = filch_map_aligned(0, FILCH_REGION_BYTES);
+    if (!strand)
+        return NULL;
+    init_slots(strand);
+    filch_split_answer(&strand->split);
+    return strand;
+}
+
+void filch_strand_destroy_serial(filch_strand *strand)
+{
+    filch_unmap_aligned(strand, 0, FILCH_REGION_BYTES);
+}

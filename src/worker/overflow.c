@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/overflow.h"
+
+#include "base/lock.h"
+#include "base/memory.h"
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIGNAL_STACK_BYTES ((size_t)32 << 10)
+
+/* One signal, one handler for the process: the only state that pools share. */
+static filch_lock lock;
+static unsigned user_count;
+static struct sigaction previous;
+
+static void report(const filch_pool *pool, const filch_strand *strand)
+{
+    char text[200];
+    int length = snprintf(text, sizeof text,
+                          "filch: strand %u of pool '%s' overflowed its stack of %zu KiB; "
+                          "filch_options.stack_bytes makes it larger\n",
+                          strand->id, pool->options.name, strand->stack_bytes >> 10);
+    if (write(STDERR_FILENO, text, (size_t)length) < 0)
+        return;
+}
+
+static void on_segv(int number, siginfo_t *info, void *ucontext)
+{
+    for (filch_worker *worker = filch_worker_self(); worker; worker = worker->outer) {
+        filch_strand *strand = filch_strand_find_guard(&worker->pool->strands, info->si_addr);
+        if (strand)
+            report(worker->pool, strand);
+    }
+    if (previous.sa_flags & SA_SIGINFO) {
+        previous.sa_sigaction(number, info, ucontext);
+    } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+        previous.sa_handler(number);
+    } else {
+        /* The instruction is repeated on return, and this time ends the program. */
+        signal(SIGSEGV, SIG_DFL);
+    }
+}
+
+int filch_overflow_install(void)
+{
+    int err = 0;
+
+    filch_lock_acquire(&lock);
+    if (user_count == 0) {
+        struct sigaction action = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+        sigemptyset(&action.sa_mask);
+        err = sigaction(SIGSEGV, &action, &previous) ? -errno : 0;
+    }
+    user_count += err == 0;
+    filch_lock_release(&lock);
+    return err;
+}
+
+void filch_overflow_remove(void)
+{
+    struct sigaction current;
+
+    filch_lock_acquire(&lock);
+    /* Somebody may have installed another since, which calls ours: then ours stays. */
+    if (--user_count == 0 && sigaction(SIGSEGV, NULL, &current) == 0 &&
+        (current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_segv)
+        sigaction(SIGSEGV, &previous, NULL);
+    filch_lock_release(&lock);
+}
+
+void filch_overflow_enter(filch_overflow *overflow)
+{
+    stack_t stack = {.ss_size = SIGNAL_STACK_BYTES};
+
+    overflow->memory = NULL;
+    if (sigaltstack(NULL, &overflow->previous) || !(overflow->previous.ss_flags & SS_DISABLE))
+        return;
+    stack.ss_sp = filch_calloc(1, SIGNAL_STACK_BYTES);
+    if (stack.ss_sp && sigaltstack(&stack, NULL) == 0)
+        overflow->memory = stack.ss_sp;
+    else
+        free(stack.ss_sp);
+}
+
+void filch_overflow_leave(filch_overflow *overflow)
+{
+    if (!overflow->memory)
+        return;
+    sigaltstack(&overflow->previous, NULL);
+    free(overflow->memory);
+}

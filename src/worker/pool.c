@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pool from its creation to its end, and the ways in from outside.
+ *
+ * Edges
+ *   pending        filch_pool_end -> filch_pool_wait   carries all that the tasks did.
+ *   rebuilt        check_process -> check_process      carries the pool, made anew after a fork().
+ *   stop-or-sleep  stop_threads x filch_worker_main    src/sleep/README.md
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+#define DEFAULT_STACK_BYTES ((size_t)8 << 20)
+#define SMALLEST_STACK_BYTES ((size_t)16 << 10)
+
+/* ---- create and destroy ------------------------------------------------------------------------ */
+
+/* A shorter struct comes from an older caller: the rest is zero. From a longer one, only zeros are
+ * understood. */
+static int copy_options(filch_options *to, const filch_options *from)
+{
+    size_t known = sizeof *to;
+
+    memset(to, 0, sizeof *to);
+    if (!from)
+        return 0;
+    if (from->size < sizeof from->size)
+        return -EINVAL;
+    for (size_t i = known; i < from->size; i++)
+        if (((const unsigned char *)from)[i] != 0)
+            return -E2BIG;
+    memcpy(to, from, from->size < known ? from->size : known);
+    to->size = known;
+    return 0;
+}
+
+static int complete_options(filch_pool *pool)
+{
+    filch_options *options = &pool->options;
+    static const uint64_t spin_ns[] = {
+        [FILCH_WAIT_BALANCED] = 50 * 1000,
+        [FILCH_WAIT_LATENCY] = 1000 * 1000,
+        [FILCH_WAIT_POWER] = 0,
+    };
+
+    pool->policy = filch_policy_find(options->victim);
+    if (!pool->policy || options->deque != FILCH_DEQUE_SPLIT ||
+        (unsigned)options->wait >= sizeof spin_ns / sizeof spin_ns[0])
+        return -EINVAL;
+    if (options->stack_bytes == 0)
+        options->stack_bytes = DEFAULT_STACK_BYTES;
+    if (options->stack_bytes < SMALLEST_STACK_BYTES || options->stack_bytes > PTRDIFF_MAX / 2)
+        return -EINVAL;
+    if (!options->name)
+        options->name = "filch";
+    pool->spin_ns = spin_ns[options->wait];
+    return 0;
+}
+
+static unsigned choose_worker_count(const filch_pool *pool)
+{
+    unsigned count = pool->options.workers;
+    const char *verbose = getenv("FILCH_VERBOSE");
+    char why[256];
+
+    if (count > 0)
+        snprintf(why, sizeof why, "%u workers: asked for by the program", count);
+    else
+        count = filch_topology_default_workers(&pool->topology, "", why, sizeof why);
+    if (verbose && strcmp(verbose, "0") != 0)
+        fprintf(stderr, "filch: pool '%s': %s%s\n", pool->options.name, why,
+                count > FILCH_SEATS_MAX ? "; more than 1000 are not supported" : "");
+    return count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
+}
+
+/* Everybody is asleep, and nobody has a thread. */
+static void reset_seats(filch_pool *pool)
+{
+    /* relaxed: nobody else knows the pool. */
+    filch_store_relaxed(&pool->sleep.word, 0);
+    filch_store_relaxed(&pool->vacant.word, 0);
+    filch_store_relaxed(&pool->thread_count, 0);
+    filch_store_relaxed(&pool->pending, 0);
+    for (unsigned i = pool->worker_count; i-- > 0;) {
+        filch_worker *worker = pool->workers[i];
+        memset(worker, 0, sizeof *worker);
+        worker->pool = pool;
+        worker->index = i;
+        filch_victims_init(&worker->victims, i, pool->worker_count);
+        filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
+    }
+}
+
+static void free_workers(filch_pool *pool)
+{
+    for (unsigned i = 0; pool->workers && i < pool->worker_count; i++)
+        free(pool->workers[i]);
+    free(pool->workers);
+    free(pool->sleep.seats);
+}
+
+static int create_workers(filch_pool *pool)
+{
+    unsigned count = pool->worker_count;
+    size_t bytes = (sizeof(filch_worker) + FILCH_CACHE_LINE - 1) / FILCH_CACHE_LINE * FILCH_CACHE_LINE;
+
+    pool->workers = filch_calloc(count, sizeof pool->workers[0]);
+    pool->sleep.seats = filch_calloc(count, sizeof pool->sleep.seats[0]);
+    if (!pool->workers || !pool->sleep.seats)
+        goto free_workers;
+    for (unsigned i = 0; i < count; i++) {
+        pool->workers[i] =
+            filch_fault(FILCH_FAULT_MALLOC) ? NULL : aligned_alloc(FILCH_CACHE_LINE, bytes);
+        if (!pool->workers[i])
+            goto free_workers;
+        pool->sleep.seats[i] = &pool->workers[i]->seat;
+    }
+    pool->vacant.seats = pool->sleep.seats;
+    return 0;
+
+free_workers:
+    free_workers(pool);
+    return -ENOMEM;
+}
+
+/* A page that the kernel clears in the child of a fork(), so that the child knows without being told. */
+static int create_alive(filch_pool *pool)
+{
+    size_t page = filch_page_bytes();
+    void *memory = filch_fault(FILCH_FAULT_MAP) ? MAP_FAILED
+                                                : mmap(NULL, page, PROT_READ | PROT_WRITE,
+                                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    madvise(memory, page, MADV_WIPEONFORK);
+    pool->alive = memory;
+    /* relaxed: nobody else knows the pool. */
+    filch_store_relaxed(pool->alive, 1);
+    return 0;
+}
+
+int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsigned abi)
+{
+    filch_options copy;
+    int err = out ? copy_options(&copy, options) : -EINVAL;
+
+    if (err)
+        return err;
+    if (abi != FILCH_ABI)
+        return -ENOEXEC;
+    filch_pool *pool =
+        filch_fault(FILCH_FAULT_MALLOC) ? NULL : aligned_alloc(FILCH_CACHE_LINE, sizeof *pool);
+    if (!pool)
+        return -ENOMEM;
+    memset(pool, 0, sizeof *pool);
+    pool->options = copy;
+    err = complete_options(pool);
+    if (err)
+        goto free_pool;
+    /* The name is the caller's, and threads start late. */
+    pool->options.name = filch_fault(FILCH_FAULT_MALLOC) ? NULL : strdup(pool->options.name);
+    err = pool->options.name ? filch_topology_init(&pool->topology, "") : -ENOMEM;
+    if (err)
+        goto free_name;
+    pool->worker_count = choose_worker_count(pool);
+    err = create_workers(pool);
+    if (err)
+        goto fini_topology;
+    err = create_alive(pool);
+    if (err)
+        goto free_workers;
+    filch_inject_init(&pool->inject);
+    filch_strands_init(&pool->strands, pool->options.stack_bytes, pool->options.name);
+    reset_seats(pool);
+    /* One strand is there from the beginning: with it, every task can be run, if need be one by one. */
+    filch_strand *first = filch_strand_take(&pool->strands);
+    if (!first) {
+        err = -ENOMEM;
+        goto unmap_alive;
+    }
+    filch_strand_give(&pool->strands, first);
+    err = pool->options.report_overflow ? filch_overflow_install() : 0;
+    if (err)
+        goto fini_strands;
+    *out = pool;
+    return 0;
+
+fini_strands:
+    filch_strands_fini(&pool->strands);
+unmap_alive:
+    munmap(pool->alive, filch_page_bytes());
+free_workers:
+    free_workers(pool);
+fini_topology:
+    filch_topology_fini(&pool->topology);
+free_name:
+    free((char *)pool->options.name);
+free_pool:
+    free(pool);
+    return err;
+}
+
+static void stop_threads(filch_pool *pool)
+{
+    int seat;
+
+    /* seq_cst [stop-or-sleep] */
+    filch_store_seq_cst(&pool->stopping, 1);
+    while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, false)) >= 0)
+        if (pool->workers[seat]->has_thread)
+            filch_seat_call(&pool->workers[seat]->seat);
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        if (pool->workers[i]->has_thread)
+            pthread_join(pool->workers[i]->thread, NULL);
+}
+
+int filch_pool_destroy(filch_pool *pool)
+{
+    int err = filch_pool_wait(pool);
+
+    if (err)
+        return err;
+    stop_threads(pool);
+    if (pool->options.report_overflow)
+        filch_overflow_remove();
+    filch_strands_fini(&pool->strands);
+    munmap(pool->alive, filch_page_bytes());
+    free_workers(pool);
+    filch_topology_fini(&pool->topology);
+    free((char *)pool->options.name);
+    free(pool);
+    return 0;
+}
+
+/* ---- fork() ------------------------------------------------------------------------------------ */
+
+/* In the child of a fork() the pool's threads are gone, and what they worked on is the parent's. Start anew,
+ * with the memory that was inherited. */
+static void rebuild(filch_pool *pool)
+{
+    filch_job *job;
+
+    filch_lock_init(&pool->inject.lock);
+    while ((job = filch_inject_take(&pool->inject)))
+        if (job->is_submitted)
+            free(job);
+    filch_inject_init(&pool->inject);
+    filch_strands_rebuild(&pool->strands);
+    reset_seats(pool);
+}
+
+enum { PROCESS_FORKED, PROCESS_ALIVE, PROCESS_REBUILDING };
+
+static int check_process(filch_pool *pool)
+{
+    uint32_t state = PROCESS_FORKED;
+
+    /* acquire [rebuilt] */
+    if (filch_load_acquire(pool->alive) == PROCESS_ALIVE)
+        return 0;
+    if (filch_worker_self_in(pool))
+        return -EOWNERDEAD;
+    /* acq_rel [rebuilt] */
+    if (filch_cas_acq_rel(pool->alive, &state, PROCESS_REBUILDING)) {
+        rebuild(pool);
+        /* release [rebuilt] */
+        filch_store_release(pool->alive, PROCESS_ALIVE);
+    }
+    /* acquire [rebuilt] */
+    while (filch_load_acquire(pool->alive) != PROCESS_ALIVE)
+        filch_pause();
+    return 0;
+}
+
+/* ---- waking ------------------------------------------------------------------------------------ */
+
+/* Wake the thread of a seat, or start it. False: there is none to be had. */
+static bool call(filch_pool *pool, filch_worker *worker)
+{
+    if (worker->has_thread) {
+        filch_seat_call(&worker->seat);
+        return true;
+    }
+    if (filch_fault(FILCH_FAULT_THREAD) ||
+        pthread_create(&worker->thread, NULL, filch_worker_main, worker))
+        return false;
+    worker->has_thread = true;
+    /* relaxed: a count. */
+    filch_fetch_add_relaxed(&pool->thread_count, 1);
+    return true;
+}
+
+void filch_pool_notify(filch_pool *pool, filch_worker *worker)
+{
+    int seat;
+
+    while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, true)) >= 0) {
+        if (worker)
+            filch_count(worker, FILCH_COUNT_wakes);
+        if (call(pool, pool->workers[seat]))
+            return;
+        /* Do without this worker from now on; a guest may still sit there. */
+        filch_sleep_found(&pool->sleep);
+        filch_sleep_push(&pool->vacant, (unsigned)seat, FILCH_ROLE_RUNNING);
+    }
+}
+
+/* ---- from outside ------------------------------------------------------------------------------ */
+
+void filch_pool_begin(filch_pool *pool)
+{
+    /* relaxed: the caller may use the pool, so it is not being destroyed. */
+    filch_fetch_add_relaxed(&pool->pending, 1);
+}
+
+void filch_pool_end(filch_pool *pool)
+{
+    /* release [pending]. The pool may be gone after this; waking needs only its address. */
+    if (filch_fetch_add_acq_rel(&pool->pending, -1u) == (FILCH_POOL_AWAITED | 1))
+        filch_futex_wake(&pool->pending, INT_MAX);
+}
+
+/* Sit down on a free seat and work on `job`, or with NULL on what is in the inject queue. Returns whether
+ * the job was started. */
+static bool visit(filch_pool *pool, filch_job *job)
+{
+    filch_worker *own = filch_worker_self_in(pool);
+    if (own)
+        return filch_worker_visit(own, job);
+
+    filch_sleep *stack = &pool->vacant;
+    int seat = filch_sleep_pop(stack, FILCH_ROLE_RUNNING, false);
+    if (seat < 0) {
+        stack = &pool->sleep;
+        seat = filch_sleep_pop(stack, FILCH_ROLE_RUNNING, false);
+    }
+    if (seat < 0)
+        return false;
+    bool is_started = filch_worker_visit(pool->workers[seat], job);
+    filch_sleep_push(stack, (unsigned)seat, FILCH_ROLE_RUNNING);
+    filch_pool_notify_if_work(pool);
+    return is_started;
+}
+
+/* Where no thread can be started, those who come from outside do the work. */
+static void visit_if_no_threads(filch_pool *pool)
+{
+    /* relaxed: both only grow in the direction that matters; whoever leaves a seat looks again. */
+    if (filch_load_relaxed(&pool->thread_count) == 0 && filch_sleep_sleeper_count(&pool->sleep) == 0)
+        while (!filch_inject_is_empty(&pool->inject) && visit(pool, NULL))
+            ;
+}
+
+int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
+{
+    int err = pool && fn ? check_process(pool) : -EINVAL;
+    if (err)
+        return err;
+
+    filch_job job = {.fn = fn, .arg = arg};
+    filch_pool_begin(pool);
+    if (!visit(pool, &job)) {
+        filch_inject_push(&pool->inject, &job);
+        filch_pool_notify(pool, NULL);
+    }
+    visit_if_no_threads(pool);
+    filch_job_wait(&job);
+    filch_pool_end(pool);
+    return 0;
+}
+
+int filch_submit(filch_pool *pool, filch_fn *fn, void *arg)
+{
+    int err = pool && fn ? check_process(pool) : -EINVAL;
+    if (err)
+        return err;
+
+    filch_job *job = filch_calloc(1, sizeof *job);
+    if (!job)
+        return -ENOMEM;
+    *job = (filch_job){.fn = fn, .arg = arg, .is_submitted = true};
+    filch_pool_begin(pool);
+    filch_inject_push(&pool->inject, job);
+    filch_pool_notify(pool, NULL);
+    visit_if_no_threads(pool);
+    return 0;
+}
+
+int filch_pool_wait(filch_pool *pool)
+{
+    if (!pool)
+        return -EINVAL;
+    if (filch_worker_self_in(pool))
+        return -EDEADLK;
+    check_process(pool);
+    for (;;) {
+        /* acquire [pending] */
+        uint32_t pending = filch_load_acquire(&pool->pending);
+        if ((pending & ~FILCH_POOL_AWAITED) == 0) {
+            /* acq_rel [pending]: the last one out puts the mark away, or a new task does not mind it. */
+            filch_cas_acq_rel(&pool->pending, &pending, 0);
+            return 0;
+        }
+        /* acq_rel [pending] */
+        if ((pending & FILCH_POOL_AWAITED) ||
+            filch_cas_acq_rel(&pool->pending, &pending, pending | FILCH_POOL_AWAITED))
+            filch_futex_wait(&pool->pending, pending | FILCH_POOL_AWAITED, NULL);
+    }
+}
+
+unsigned filch_pool_workers(const filch_pool *pool)
+{
+    return pool ? pool->worker_count : 0;
+}
+
+/* ---- counters ---------------------------------------------------------------------------------- */
+
+static void add_counters(filch_counters *sum, const filch_worker *worker)
+{
+    /* relaxed: a count that its worker goes on changing. */
+#define FILCH_COUNTER_ADD(name) sum->name += filch_load_relaxed(&worker->counters[FILCH_COUNT_##name]);
+    FILCH_COUNTERS(FILCH_COUNTER_ADD)
+}
+
+int filch_worker_counters(const filch_pool *pool, unsigned worker_index, filch_counters *counters)
+{
+    if (!pool || !counters || worker_index >= pool->worker_count)
+        return -EINVAL;
+    memset(counters, 0, sizeof *counters);
+    add_counters(counters, pool->workers[worker_index]);
+    return 0;
+}
+
+int filch_pool_counters(const filch_pool *pool, filch_counters *counters)
+{
+    if (!pool || !counters)
+        return -EINVAL;
+    memset(counters, 0, sizeof *counters);
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        add_counters(counters, pool->workers[i]);
+    return 0;
+}

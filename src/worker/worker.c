@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loop: resume, else take from outside, else steal, else search, else sleep.
+ *
+ * Edges (src/sleep/README.md and src/join/README.md say more)
+ *   task-done        run_stolen -> run
+ *   strand-waits     run -> run_stolen
+ *   strand-shown     run -> steal, look_everywhere
+ *   strand-or-sleep  run x look_everywhere
+ *   stop-or-sleep    filch_worker_main x stop_threads in pool.c
+ */
+#include "worker/worker.h"
+
+#include "base/clock.h"
+#include "base/fault.h"
+#include "worker/thread.h"
+
+#include <stdlib.h>
+
+/* How often a searcher looks around: each look takes the victim's cache line away from it. */
+#define SPIN_PAUSES 4
+
+static _Thread_local filch_worker *self_worker;
+
+/* Not inlined: a compiler keeps the address of a thread-local variable over a switch to a strand that comes back
+ * on another thread. */
+__attribute__((noinline)) filch_worker *filch_worker_self(void)
+{
+    filch_worker *worker = self_worker;
+    __asm__ volatile("" : "+r"(worker));
+    return worker;
+}
+
+static __attribute__((noinline)) void set_self(filch_worker *worker)
+{
+    self_worker = worker;
+}
+
+filch_worker *filch_worker_self_in(const filch_pool *pool)
+{
+    filch_worker *worker = filch_worker_self();
+    while (worker && worker->pool != pool)
+        worker = worker->outer;
+    return worker;
+}
+
+/* ---- what runs on a strand --------------------------------------------------------------------- */
+
+static void run_stolen(filch_strand *self)
+{
+    filch_slot *task = self->argument;
+    /* relaxed: claimed by [task-ready]; all that the forker may have done since is to say that it waits. */
+    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
+
+    ((filch_thunk *)thunk)(self->split.slots, task);
+
+    /* release [task-done], acquire [strand-waits]. The slot is its forker's again after this. */
+    uintptr_t state = filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
+    self->worker->waits_for = NULL;
+    if (state & FILCH_TASK_AWAITED)
+        self->worker->next = filch_strand_of(task);
+}
+
+static void run_job(filch_strand *self)
+{
+    filch_job *job = self->argument;
+    filch_pool *pool = self->worker->pool;
+
+    job->fn(self->split.slots, job->arg);
+
+    self->worker->waits_for = NULL;
+    if (job->is_submitted) {
+        free(job);
+        filch_pool_end(pool);
+    } else {
+        filch_job_finish(job);
+    }
+}
+
+/* ---- the loop ---------------------------------------------------------------------------------- */
+
+/* A strand for the next task, or NULL: no memory, so do without the task. */
+static filch_strand *have_spare(filch_worker *worker)
+{
+    if (!worker->spare)
+        worker->spare = filch_strand_take(&worker->pool->strands);
+    return worker->spare;
+}
+
+/* Who found no strand sleeps, and a task may wait for it. */
+static void give(filch_pool *pool, filch_strand *strand)
+{
+    filch_strand_give(&pool->strands, strand);
+    if (filch_strands_were_short(&pool->strands))
+        filch_pool_notify_if_work(pool);
+}
+
+static void give_spare(filch_worker *worker)
+{
+    if (worker->spare)
+        give(worker->pool, worker->spare);
+    worker->spare = NULL;
+}
+
+static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *), void *argument,
+                             void *root)
+{
+    filch_strand *strand = worker->spare;
+    worker->spare = NULL;
+    strand->body = body;
+    strand->argument = argument;
+    strand->open_forks = 0;
+    /* relaxed: a hint for guests that choose whom to help. */
+    filch_store_relaxed(&strand->root, root);
+    return strand;
+}
+
+static filch_strand *take_injected(filch_worker *worker)
+{
+    if (worker->root || !have_spare(worker))
+        return NULL;
+    filch_job *job = filch_inject_take(&worker->pool->inject);
+    if (!job)
+        return NULL;
+    filch_count(worker, FILCH_COUNT_injected);
+    return prepare(worker, run_job, job, job);
+}
+
+/* One round over all other workers. `*more` becomes whether the victim has more to give. */
+static filch_strand *steal(filch_worker *worker, bool *more)
+{
+    filch_pool *pool = worker->pool;
+
+    if (pool->worker_count == 1 || !have_spare(worker))
+        return NULL;
+    for (unsigned k = 0; k + 1 < pool->worker_count; k++) {
+        unsigned v = filch_victims_visit(&worker->victims, pool->policy, k);
+        /* acquire [strand-shown] */
+        filch_strand *victim = filch_load_acquire(&pool->workers[v]->strand);
+        if (!victim)
+            continue;
+        /* relaxed: a hint; at worst a guest helps somebody else for one task. */
+        void *root = filch_load_relaxed(&victim->root);
+        if (worker->root && worker->root != root)
+            continue;
+        filch_slot *task;
+        uint32_t left;
+        switch (filch_split_steal(&victim->split, &task, &left)) {
+        case FILCH_STEAL_WON:
+            if (left == 0)
+                filch_split_ask(&victim->split);
+            *more = left > 0;
+            worker->victims.last = v;
+            filch_count(worker, FILCH_COUNT_stolen);
+            /* relaxed: the victim's root cannot change while its task is ours. */
+            return prepare(worker, run_stolen, task, filch_load_relaxed(&victim->root));
+        case FILCH_STEAL_LOST:
+            filch_count(worker, FILCH_COUNT_lost);
+            break;
+        case FILCH_STEAL_EMPTY:
+            filch_count(worker, FILCH_COUNT_empty);
+            filch_split_ask(&victim->split);
+            break;
+        }
+    }
+    worker->victims.last = worker->index;
+    return NULL;
+}
+
+static filch_strand *find(filch_worker *worker, bool *more)
+{
+    filch_strand *strand = worker->next;
+    worker->next = NULL;
+    if (!strand) {
+        strand = take_injected(worker);
+        *more = strand && !filch_inject_is_empty(&worker->pool->inject);
+    }
+    return strand ? strand : steal(worker, more);
+}
+
+/* Run the strand until its task ends or waits. */
+static void run(filch_worker *worker, filch_strand *strand)
+{
+    strand->worker = worker;
+    /* The first fork looks whether somebody is idle: who went to sleep meanwhile did not see this strand. */
+    filch_split_arm(&strand->split);
+    /* release [strand-shown], seq_cst [strand-or-sleep] */
+    filch_store_seq_cst(&worker->strand, strand);
+
+    filch_strand_enter(strand, &worker->native);
+
+    /* relaxed: thieves may find it for a while yet, and empty. */
+    filch_store_relaxed(&worker->strand, NULL);
+    filch_slot *child = worker->waits_for;
+    if (!child) {
+        if (worker->spare)
+            give(worker->pool, strand);
+        else
+            worker->spare = strand;
+        return;
+    }
+    /* acquire [task-done] */
+    uintptr_t state = filch_load_acquire(&child->state);
+    filch_count(worker, FILCH_COUNT_suspensions);
+    /* release [strand-waits]: from here on the strand belongs to whoever completes the child.
+     * acquire [task-done]: or it is complete. */
+    if (state == FILCH_TASK_DONE ||
+        !filch_cas_acq_rel(&child->state, &state, state | FILCH_TASK_AWAITED))
+        worker->next = strand;
+}
+
+/* Is there work that nobody has? Asks every strand to publish what it has. */
+static bool look_everywhere(filch_pool *pool, const filch_worker *except)
+{
+    bool found = !filch_inject_is_empty(&pool->inject);
+    for (unsigned i = 0; i < pool->worker_count && !found; i++) {
+        /* acquire [strand-shown], seq_cst [strand-or-sleep] */
+        filch_strand *strand = filch_load_seq_cst(&pool->workers[i]->strand);
+        if (!strand || pool->workers[i] == except)
+            continue;
+        found = filch_split_has_public(&strand->split);
+        if (!found)
+            filch_split_ask(&strand->split);
+    }
+    return found;
+}
+
+void filch_pool_notify_if_work(filch_pool *pool)
+{
+    if (look_everywhere(pool, NULL))
+        filch_pool_notify(pool, NULL);
+}
+
+/* Spinning pays only while the one we wait for has a CPU to run on. */
+static bool may_spin(filch_worker *worker, uint64_t since)
+{
+    filch_pool *pool = worker->pool;
+    unsigned awake = pool->worker_count - filch_sleep_sleeper_count(&pool->sleep);
+    return awake <= pool->topology.cpu_count && filch_clock_ns() - since < pool->spin_ns;
+}
+
+/* Look for work until there is some, or time is up, or `job` is complete. */
+static filch_strand *search(filch_worker *worker, filch_job *job, bool *more)
+{
+    uint64_t since = filch_clock_ns();
+    filch_strand *strand;
+
+    while (!(strand = find(worker, more)) && may_spin(worker, since)) {
+        /* relaxed: a hint; the sleep that follows looks again. */
+        if (job ? filch_job_is_done(job) : filch_load_relaxed(&worker->pool->stopping))
+            break;
+        for (int i = 0; i < SPIN_PAUSES; i++)
+            filch_pause();
+    }
+    return strand;
+}
+
+void *filch_worker_main(void *argument)
+{
+    filch_worker *worker = argument;
+    filch_pool *pool = worker->pool;
+    bool searching = true; /* whoever started us counted us as searcher */
+    bool more = false;
+
+    set_self(worker);
+    worker->outer = NULL;
+    filch_thread_start(worker);
+    for (;;) {
+        filch_strand *strand = searching ? search(worker, NULL, &more) : find(worker, &more);
+        if (strand) {
+            if (searching && filch_sleep_found(&pool->sleep) && more)
+                filch_pool_notify(pool, worker);
+            searching = false;
+            run(worker, strand);
+            continue;
+        }
+        if (!searching) {
+            unsigned awake = pool->worker_count - filch_sleep_sleeper_count(&pool->sleep);
+            searching = filch_sleep_search(&pool->sleep, awake > 3 ? awake / 2 : 1);
+            if (searching)
+                continue;
+        }
+        give_spare(worker);
+        filch_sleep_push(&pool->sleep, worker->index,
+                         searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
+        if (filch_strands_are_left(&pool->strands))
+            filch_pool_notify_if_work(pool);
+        /* seq_cst [stop-or-sleep] */
+        if (filch_load_seq_cst(&pool->stopping))
+            break;
+        filch_count(worker, FILCH_COUNT_sleeps);
+        filch_seat_sleep(&worker->seat);
+        /* relaxed: [called] carries it; and if not, the next sleep sees it. */
+        if (filch_load_relaxed(&pool->stopping))
+            break;
+        searching = true;
+    }
+    filch_thread_stop(worker);
+    return NULL;
+}
+
+bool filch_worker_visit(filch_worker *worker, filch_job *job)
+{
+    filch_pool *pool = worker->pool;
+    filch_worker *previous = filch_worker_self();
+    bool is_guest = filch_worker_self_in(pool) != worker;
+    bool more;
+
+    /* The seat may be ours already, further out on this stack: its loop goes on when we return. */
+    filch_context native = worker->native;
+    /* relaxed: own variable. */
+    filch_strand *outer_strand = filch_load_relaxed(&worker->strand);
+    void *outer_root = worker->root;
+    if (is_guest) {
+        worker->outer = previous;
+        if (pool->options.report_overflow)
+            filch_overflow_enter(&worker->overflow);
+    }
+    set_self(worker);
+
+    filch_strand *strand = have_spare(worker);
+    bool is_started = strand && job;
+    worker->root = job;
+    if (is_started) {
+        filch_count(worker, FILCH_COUNT_injected);
+        strand = prepare(worker, run_job, job, job);
+    } else {
+        strand = find(worker, &more);
+    }
+    while (strand) {
+        run(worker, strand);
+        strand = worker->next;
+        if (!strand && job && filch_job_is_done(job))
+            break;
+        strand = search(worker, job, &more);
+    }
+
+    worker->root = outer_root;
+    worker->native = native;
+    if (outer_strand)
+        filch_split_arm(&outer_strand->split);
+    /* release [strand-shown], seq_cst [strand-or-sleep] */
+    filch_store_seq_cst(&worker->strand, outer_strand);
+    give_spare(worker);
+    if (is_guest && pool->options.report_overflow)
+        filch_overflow_leave(&worker->overflow);
+    set_self(previous);
+    return is_started;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A worker: a seat in the pool and, most of the time, a thread that sits on it.
+ *
+ * The thread's own stack runs the loop below; tasks run on strands, which the loop enters and which leave back to it.
+ * So the loop never moves to another thread, and a strand is handed to others only when nobody stands
+ * on its stack any more.
+ *
+ * A thread from outside that calls filch_run is a guest: it takes a seat that is free and acts as that
+ * worker until its task is complete or nothing of it is left to help with.
+ */
+#ifndef FILCH_WORKER_WORKER_H
+#define FILCH_WORKER_WORKER_H
+
+#include "base/topology.h"
+#include "deque/inject.h"
+#include "sleep/sleep.h"
+#include "steal/policy.h"
+#include "strand/strand.h"
+#include "worker/overflow.h"
+
+#include <filch/trace.h>
+
+#include <pthread.h>
+
+typedef struct filch_worker filch_worker;
+
+enum filch_counter {
+#define FILCH_COUNTER_INDEX(name) FILCH_COUNT_##name,
+    FILCH_COUNTERS(FILCH_COUNTER_INDEX)
+#undef FILCH_COUNTER_INDEX
+        FILCH_COUNTER_COUNT
+};
+
+struct filch_worker {
+    filch_pool *pool;
+    unsigned index;
+    pthread_t thread; /* when has_thread; written by whoever took the seat off the stack */
+    bool has_thread;
+
+    /* Sleep and wake: src/sleep/README.md. */
+    filch_seat seat __attribute__((aligned(FILCH_CACHE_LINE)));
+
+    /* Where thieves look. Written by whoever sits here. */
+    FILCH_ATOMIC(filch_strand *) strand __attribute__((aligned(FILCH_CACHE_LINE)));
+
+    /* All that follows belongs to whoever sits here. */
+    filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
+    filch_strand *next;    /* resume this one before anything else */
+    filch_strand *spare;   /* an empty one, for the next task */
+    filch_slot *waits_for; /* why the strand left: a stolen child, or NULL: its task has ended */
+    void *root;            /* a guest helps only this filch_run; NULL: everything */
+    filch_worker *outer;   /* the seat that this thread holds further out, in another pool */
+    filch_victims victims;
+    filch_overflow overflow;
+
+    /* Written by whoever sits here, read by anyone. */
+    filch_atomic_u64 counters[FILCH_COUNTER_COUNT];
+};
+
+struct filch_pool {
+    filch_options options; /* complete: no zero that means a default */
+    const filch_policy *policy;
+    filch_topology topology;
+    unsigned worker_count;
+    uint64_t spin_ns;
+    filch_worker **workers;
+    filch_strands strands;
+    filch_inject inject;
+    filch_sleep sleep;  /* seats of idle workers */
+    filch_sleep vacant; /* seats whose thread could not be started: only for guests */
+    filch_atomic_u32 thread_count;
+    filch_atomic_u32 stopping;
+    filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
+    filch_atomic_u32 *alive;  /* a page of its own, which the kernel wipes in the child of a fork() */
+};
+
+/* In `pending`: somebody sleeps until it is zero. */
+#define FILCH_POOL_AWAITED ((uint32_t)1 << 31)
+
+static inline void filch_count(filch_worker *worker, enum filch_counter counter)
+{
+    filch_atomic_u64 *value = &worker->counters[counter];
+    /* relaxed: own variable; others only read it. */
+    filch_store_relaxed(value, filch_load_relaxed(value) + 1);
+}
+
+/* The seat that the calling thread holds in any pool, the innermost; or NULL. */
+filch_worker *filch_worker_self(void);
+
+/* The seat that the calling thread holds in this pool, or NULL. */
+filch_worker *filch_worker_self_in(const filch_pool *pool);
+
+/* The main function of a pool's thread. */
+void *filch_worker_main(void *worker);
+
+/*
+ * Act as `worker`: run `job` and help with what it forks until it is complete, or there is nothing to help with. With job
+ * NULL: run what is in the inject queue. Returns whether the job was started; if not, there was no
+ * memory for a strand.
+ */
+bool filch_worker_visit(filch_worker *worker, filch_job *job);
+
+/* Count a job or a filch_run in and out; filch_pool_wait waits for none. */
+void filch_pool_begin(filch_pool *pool);
+void filch_pool_end(filch_pool *pool);
+
+/* There is more to do: wake a worker if one sleeps and nobody searches. `worker`, who counts it, may be NULL. */
+void filch_pool_notify(filch_pool *pool, filch_worker *worker);
+
+/* Work may have been left behind by who gives up a seat: wake somebody for it. */
+void filch_pool_notify_if_work(filch_pool *pool);
+
+#endif
