@@ -28,6 +28,8 @@
 #ifndef FILCH_FILCH_H
 #define FILCH_FILCH_H
 
+#include <filch/error.h>
+#include <filch/loop.h>
 #include <filch/pool.h>
 #include <filch/strand.h>
 #include <filch/task.h>

@@ -214,9 +214,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     }
 
 #define FILCH_DEFINE_RUN(R, name, ...)                                                             \
-    static __attribute__((unused)) void name##_root(filch_slot *filch_f, void *filch_job)          \
+    static __attribute__((unused)) void name##_root(filch_slot *filch_f, void *filch_work)         \
     {                                                                                              \
-        name##_forked *const filch_child = (name##_forked *)filch_job;                             \
+        name##_forked *const filch_child = (name##_forked *)filch_work;                             \
         (void)filch_child;                                                                         \
         FILCH_PICK(R, FILCH_NOTHING, FILCH_ROOT_RESULT)                                            \
         () name##_body(filch_f, filch_f FILCH_EACH(FILCH_IN_CHILD, __VA_ARGS__));                  \
@@ -224,7 +224,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     static inline __attribute__((unused)) R name##_run(                                            \
         filch_pool *filch_in FILCH_EACH(FILCH_PARAM, __VA_ARGS__))                                 \
     {                                                                                              \
-        name##_forked filch_job, *const filch_child = &filch_job;                                  \
+        name##_forked filch_work, *const filch_child = &filch_work;                                  \
         FILCH_EACH(FILCH_TO_CHILD, __VA_ARGS__)                                                    \
         filch_run_always(filch_in, name##_root, filch_child);                                      \
         FILCH_PICK(R, FILCH_NOTHING, FILCH_RETURN_RESULT)()                                        \
@@ -306,10 +306,10 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_FIRST(a, ...) a
 #define FILCH_ARGUMENTS(...)                                                                       \
     FILCH_CAT(FILCH_ARGUMENTS_,                                                                    \
-              FILCH_COUNT_(__VA_ARGS__, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, 1, ~))     \
+              FILCH_COUNT_(__VA_ARGS__, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, ~))     \
     (__VA_ARGS__)
 #define FILCH_ARGUMENTS_1(name)
-#define FILCH_ARGUMENTS_N(name, ...) , __VA_ARGS__
+#define FILCH_ARGUMENTS_2(name, ...) , __VA_ARGS__
 
 /* a when R is void, otherwise b. (`void *` is not void: the probe is not followed by its bracket.) */
 #define FILCH_PICK(R, a, b) FILCH_SECOND(FILCH_PROBE_##R() a, b, ~)

@@ -73,4 +73,17 @@ static inline double filch_clock_ticks_per_us(void)
 #endif
 }
 
+/* About that many nanoseconds in ticks, for free: on x86-64 as if the counter ran at 2.5 GHz, which is right
+ * within a factor of two on the machines of a decade. */
+static inline uint64_t filch_clock_ticks_in(uint64_t ns)
+{
+#if defined(__aarch64__)
+    uint64_t ticks_per_second;
+    __asm__("mrs %0, cntfrq_el0" : "=r"(ticks_per_second));
+    return ns * (ticks_per_second / 1000000) / 1000 + 1;
+#else
+    return ns * 5 / 2;
+#endif
+}
+
 #endif

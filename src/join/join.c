@@ -4,7 +4,8 @@
  *
  * The edges are in README.md, in src/deque/README.md and in src/sleep/README.md.
  */
-#include "base/clock.h"
+#include "join/join.h"
+
 #include "worker/worker.h"
 
 #include <filch/task.h>
@@ -41,6 +42,28 @@ static void serve(filch_strand *strand, uint32_t count)
         filch_count(worker, FILCH_COUNT_published);
         filch_pool_notify(pool, worker);
     }
+}
+
+void filch_publish(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    serve(strand, (uint32_t)((f < strand->split.end ? f : strand->split.end) - strand->split.slots));
+}
+
+bool filch_is_wanted(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    filch_split *split = &strand->split;
+
+    if (f >= split->end || !strand->worker)
+        return false;
+    filch_sleep *sleep = &strand->worker->pool->sleep;
+    if (filch_sleep_idle_count(sleep) > filch_split_public_count(split))
+        return true;
+    /* It was served meanwhile. */
+    serve(strand, 0);
+    return false;
 }
 
 filch_slot *filch_fork_slow(filch_slot *f)

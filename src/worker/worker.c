@@ -147,8 +147,6 @@ static filch_strand *steal(filch_worker *worker, bool *more)
         uint32_t left;
         switch (filch_split_steal(&victim->split, &task, &left)) {
         case FILCH_STEAL_WON:
-            if (left == 0)
-                filch_split_ask(&victim->split);
             *more = left > 0;
             worker->victims.last = v;
             filch_count(worker, FILCH_COUNT_stolen);

@@ -32,6 +32,14 @@ enum filch_counter {
         FILCH_COUNTER_COUNT
 };
 
+/* What a loop's body costs: how many iterations take a microsecond. */
+typedef struct filch_pace_note {
+    uintptr_t body;
+    size_t chunk;
+} filch_pace_note;
+
+#define FILCH_PACE_NOTES 16
+
 struct filch_worker {
     filch_pool *pool;
     unsigned index;
@@ -53,6 +61,7 @@ struct filch_worker {
     filch_worker *outer;   /* the seat that this thread holds further out, in another pool */
     filch_victims victims;
     filch_overflow overflow;
+    filch_pace_note paces[FILCH_PACE_NOTES];
 
     /* Written by whoever sits here, read by anyone. */
     filch_atomic_u64 counters[FILCH_COUNTER_COUNT];

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* The same runtime without macros: fork, join, run, submit with functions and void pointers. */
+#include <filch/filch.h>
+#include <stdio.h>
+
+/* A perfect binary tree in an array: node i has the children 2i + 1 and 2i + 2. */
+enum { NODES = 1023 };
+static int weight[NODES];
+
+struct sum {
+    int node;
+    long result;
+};
+
+static void sum_tree(filch_slot *f, void *arg)
+{
+    struct sum *sum = arg;
+    struct sum left = {2 * sum->node + 1, 0}, right = {2 * sum->node + 2, 0};
+
+    if (right.node < NODES) {
+        filch_slot *mark = f;
+        f = filch_fork(f, sum_tree, &left); /* may run elsewhere */
+        sum_tree(f, &right);
+        filch_join(f, mark); /* now left.result is there */
+    }
+    sum->result = weight[sum->node] + left.result + right.result;
+}
+
+static void print(filch_slot *f, void *arg)
+{
+    (void)f;
+    printf("submitted: %s\n", (const char *)arg);
+}
+
+int main(void)
+{
+    filch_pool *pool;
+    int err = filch_pool_create(&pool, NULL);
+    if (err) {
+        fprintf(stderr, "no pool: %s\n", filch_strerror(err));
+        return 1;
+    }
+    for (int i = 0; i < NODES; i++)
+        weight[i] = i;
+
+    struct sum whole = {0, 0};
+    err = filch_run(pool, sum_tree, &whole); /* waits */
+    printf("sum: %ld\n", whole.result);
+
+    if (!err)
+        err = filch_submit(pool, print, "hello"); /* does not */
+    if (!err)
+        err = filch_pool_destroy(pool); /* waits for what was submitted */
+    return err ? 1 : 0;
+}

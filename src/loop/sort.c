@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * filch_sort and filch_sort_stable: which parts of an array to work on, and what to fork. The inner loops are
+ * in kernel.h.
+ *
+ * Quicksort follows Peters, "Pattern-defeating quicksort" (2021): a part that begins with the same value as
+ * the pivot before it is full of equals, a partition that had nothing to move hints at a sorted
+ * part, and one that is lopsided shuffles a little and, the log2(n)-th time, gives up and sorts by heap.
+ * The pivot is the recursive median of three of Bentley and McIlroy's ninther, over n^0.53 elements.
+ *
+ * The smaller part is forked and the larger one goes on in the loop. So a thief, who takes the oldest
+ * fork, takes the largest; and the stack is no deeper than log2(n) calls.
+ */
+#include "base/fault.h"
+#include "loop/kernel.h"
+#include "worker/worker.h"
+
+#include <filch/task.h>
+
+#include <stdlib.h>
+
+/* Elements that insertion sort is good at. */
+#ifndef SMALL
+#define SMALL 20
+#endif
+
+/* Parts with fewer elements are no work for thieves: a fork is cheaper than what it gives away from here on. */
+#ifndef GRAIN
+#define GRAIN 256
+#endif
+
+/* ---- Runs -------------------------------------------------------------------------------------- */
+
+/* The length of the sorted run at the start. */
+static size_t ascending(const order *o, const char *first, size_t count)
+{
+    size_t i = 1;
+
+    while (i < count && compare(o, first + i * o->size, first + (i - 1) * o->size) >= 0)
+        i++;
+    return i;
+}
+
+static size_t descending(const order *o, const char *first, size_t count)
+{
+    size_t i = 1;
+
+    while (i < count && compare(o, first + i * o->size, first + (i - 1) * o->size) < 0)
+        i++;
+    return i;
+}
+
+static void reverse(const order *o, char *first, size_t count)
+{
+    char *last = first + count * o->size;
+
+    for (size_t i = 0; i < count / 2; i++, first += o->size)
+        swap(first, last -= o->size, o->size);
+}
+
+/* True when the array is sorted, or was sorted the other way around. */
+static bool is_run(const order *o, char *first, size_t count)
+{
+    if (count < 2 || ascending(o, first, count) == count)
+        return true;
+    if (descending(o, first, count) < count)
+        return false;
+    reverse(o, first, count);
+    return true;
+}
+
+/* ---- Heapsort ---------------------------------------------------------------------------------- */
+
+static void sift_down(const order *o, char *heap, size_t top, size_t count)
+{
+    const size_t size = o->size;
+
+    /* The first comparison also says that 2 * top + 1 is no overflow. */
+    while (top < count / 2) {
+        size_t child = 2 * top + 1;
+        if (child + 1 < count && compare(o, heap + child * size, heap + (child + 1) * size) < 0)
+            child++;
+        if (compare(o, heap + top * size, heap + child * size) >= 0)
+            return;
+        swap(heap + top * size, heap + child * size, size);
+        top = child;
+    }
+}
+
+static void heapsort(const order *o, char *first, size_t count)
+{
+    for (size_t i = count / 2; i-- > 0;)
+        sift_down(o, first, i, count);
+    for (size_t i = count; i-- > 1;) {
+        swap(first, first + i * o->size, o->size);
+        sift_down(o, first, 0, i);
+    }
+}
+
+/* ---- Partition in parallel --------------------------------------------------------------------- */
+
+/*
+ * Each chunk is partitioned by itself. What is then on the wrong side of the common boundary is
+ * exchanged, the i-th from the left with the i-th from the right:
+ *
+ *     | <<<<<< >>>> | <<< >>>>>>> | <<<<<<<< >> | << >>>>>>>> |     chunks
+ *              1234       5678901 ^ 12345678     90              ^ the boundary
+ */
+#define MAX_CHUNKS 64
+#define EXCHANGE_GRAIN 4096
+
+typedef struct chunks {
+    const order *o;
+    char *first;
+    const char *pivot;
+    int limit;
+    size_t count, chunk_count, per_chunk;
+    size_t boundary;                /* elements on the left side */
+    size_t left_count[MAX_CHUNKS];  /* of each chunk */
+} chunks;
+
+static size_t chunk_begin(const chunks *c, size_t i)
+{
+    return i < c->chunk_count ? i * c->per_chunk : c->count;
+}
+
+/* Where the elements [*begin, *end) of chunk `i` are that lie on the wrong side, and how many. */
+static size_t misplaced(const chunks *c, size_t i, bool on_the_left, size_t *begin)
+{
+    size_t middle = chunk_begin(c, i) + c->left_count[i];
+    size_t end = chunk_begin(c, i + 1);
+
+    if (on_the_left) { /* of the boundary, though they belong to the right */
+        *begin = middle;
+        end = end < c->boundary ? end : c->boundary;
+    } else {
+        *begin = chunk_begin(c, i) > c->boundary ? chunk_begin(c, i) : c->boundary;
+        end = middle;
+    }
+    return *begin < end ? end - *begin : 0;
+}
+
+FILCH_TASK(void, partition_chunks, (chunks *, c), (size_t, from), (size_t, to))
+{
+    if (to - from > 1) {
+        size_t middle = from + (to - from) / 2;
+        FILCH_FORK(right, partition_chunks, c, middle, to);
+        FILCH_CALL(partition_chunks, c, from, middle);
+        FILCH_JOIN(right);
+        return;
+    }
+    const size_t size = c->o->size;
+    char *first = c->first + chunk_begin(c, from) * size;
+    char *last = c->first + chunk_begin(c, to) * size;
+    char *middle = c->o->kernel->partition(c->o, first, last, c->pivot, c->limit);
+    c->left_count[from] = (size_t)(middle - first) / size;
+}
+
+/* A place in the list of all that is misplaced on one side. */
+typedef struct cursor {
+    size_t chunk, at, left; /* `left` more elements from `at` on, then the next chunk's */
+} cursor;
+
+static void seek(const chunks *c, cursor *cursor, bool on_the_left, size_t rank)
+{
+    for (;;) {
+        cursor->left = misplaced(c, cursor->chunk, on_the_left, &cursor->at);
+        if (rank < cursor->left)
+            break;
+        rank -= cursor->left;
+        cursor->chunk++;
+    }
+    cursor->at += rank;
+    cursor->left -= rank;
+}
+
+FILCH_TASK(void, exchange, (const chunks *, c), (size_t, from), (size_t, to))
+{
+    if (to - from > EXCHANGE_GRAIN) {
+        size_t middle = from + (to - from) / 2;
+        FILCH_FORK(right, exchange, c, middle, to);
+        FILCH_CALL(exchange, c, from, middle);
+        FILCH_JOIN(right);
+        return;
+    }
+    cursor a = {0}, b = {0};
+    seek(c, &a, true, from);
+    seek(c, &b, false, from);
+    for (;;) {
+        swap(c->first + a.at * c->o->size, c->first + b.at * c->o->size, c->o->size);
+        if (++from == to)
+            return;
+        a.at++, b.at++;
+        if (--a.left == 0)
+            a.chunk++, seek(c, &a, true, 0);
+        if (--b.left == 0)
+            b.chunk++, seek(c, &b, false, 0);
+    }
+}
+
+/* As kernel.partition. */
+FILCH_TASK(char *, partition_together, (const order *, o), (char *, first), (size_t, count),
+           (const char *, pivot), (int, limit))
+{
+    chunks c = {.o = o, .first = first, .pivot = pivot, .limit = limit, .count = count};
+    c.chunk_count = MAX_CHUNKS;
+    c.per_chunk = count / MAX_CHUNKS;
+    FILCH_CALL(partition_chunks, &c, 0, c.chunk_count);
+
+    size_t wrong = 0, begin;
+    for (size_t i = 0; i < c.chunk_count; i++)
+        c.boundary += c.left_count[i];
+    for (size_t i = 0; i < c.chunk_count; i++)
+        wrong += misplaced(&c, i, true, &begin);
+    if (wrong)
+        FILCH_CALL(exchange, &c, 0, wrong);
+    return first + c.boundary * o->size;
+}
+
+/* ---- Quicksort --------------------------------------------------------------------------------- */
+
+static char *median_of_3(const order *o, char *a, char *b, char *c)
+{
+    bool a_is_less = compare(o, a, b) < 0;
+
+    if (a_is_less != (compare(o, a, c) < 0))
+        return a;
+    return a_is_less == (compare(o, b, c) < 0) ? b : c;
+}
+
+/* The median of three, each of which is, when there are enough elements, the median of three around it. */
+static char *median_of_many(const order *o, char *a, char *b, char *c, size_t count)
+{
+    const size_t step = count / 8 * o->size;
+
+    if (count >= 8) {
+        a = median_of_many(o, a, a + step * 4, a + step * 7, count / 8);
+        b = median_of_many(o, b, b + step * 4, b + step * 7, count / 8);
+        c = median_of_many(o, c, c + step * 4, c + step * 7, count / 8);
+    }
+    return median_of_3(o, a, b, c);
+}
+
+static char *choose_pivot(const order *o, char *first, size_t count)
+{
+    const size_t step = count / 8 * o->size;
+
+    return median_of_many(o, first, first + step * 4, first + step * 7, count / 8);
+}
+
+/* Break the pattern that made a bad pivot: exchange a few elements that the next choice looks at. */
+static void shuffle(const order *o, char *first, size_t count)
+{
+    if (count < SMALL)
+        return;
+    for (size_t i = 0; i < 3; i++) {
+        swap(first + i * o->size, first + (count / 4 + i) * o->size, o->size);
+        swap(first + (count - 1 - i) * o->size, first + (count - count / 4 - 1 - i) * o->size, o->size);
+    }
+}
+
+/* `has_before`: the element before `first` is the pivot of an earlier partition, not greater than any here. */
+FILCH_TASK(void, quicksort, (const order *, o), (char *, first), (size_t, count),
+           (bool, has_before), (unsigned, patience))
+{
+    const size_t size = o->size;
+
+    while (count > SMALL) {
+        char *last = first + count * size;
+        swap(first, choose_pivot(o, first, count), size);
+
+        /* Nothing here is less than the pivot: what is equal to it is in its place. */
+        const int limit = has_before && compare(o, first - size, first) >= 0;
+
+        char *middle;
+        bool was_partitioned = false;
+        if (count > o->share) {
+            middle = FILCH_CALL(partition_together, o, first + size, count - 1, first, limit);
+        } else {
+            char *from = first + size, *to = last;
+            while (from < to && compare(o, from, first) < limit)
+                from += size;
+            while (from < to && compare(o, to - size, first) >= limit)
+                to -= size;
+            was_partitioned = from == to;
+            middle = o->kernel->partition(o, from, to, first, limit);
+        }
+        size_t left_count = (size_t)(middle - first) / size - 1;
+        size_t right_count = count - left_count - 1;
+        if (limit) {
+            first = middle;
+            count = right_count;
+            continue;
+        }
+        swap(first, middle - size, size);
+
+        if (left_count < count / 8 || right_count < count / 8) {
+            if (patience-- == 0) {
+                heapsort(o, first, left_count);
+                heapsort(o, middle, right_count);
+                count = 0;
+                break;
+            }
+            shuffle(o, first, left_count);
+            shuffle(o, middle, right_count);
+        } else if (was_partitioned && ascending(o, first, left_count) == left_count &&
+                   ascending(o, middle, right_count) == right_count) {
+            count = 0;
+            break;
+        }
+
+        char *small = first;
+        size_t small_count = left_count;
+        bool small_has_before = has_before;
+        if (left_count < right_count) {
+            first = middle;
+            count = right_count;
+            has_before = true;
+        } else {
+            small = middle;
+            small_count = right_count;
+            small_has_before = true;
+            count = left_count;
+        }
+        if (small_count > GRAIN)
+            FILCH_SPAWN(quicksort, o, small, small_count, small_has_before, patience);
+        else
+            FILCH_CALL(quicksort, o, small, small_count, small_has_before, patience);
+    }
+    if (count > 1)
+        o->kernel->insert(o, first, count);
+    FILCH_SYNC();
+}
+
+/* ---- Merge sort -------------------------------------------------------------------------------- */
+
+#ifndef MERGE_GRAIN
+#define MERGE_GRAIN 2048
+#endif
+
+/* How many of the first `rank` elements of the merged runs are from the left one. */
+static size_t co_rank(const order *o, size_t rank, const char *left, size_t left_count,
+                      const char *right, size_t right_count)
+{
+    size_t low = rank > right_count ? rank - right_count : 0;
+    size_t high = rank < left_count ? rank : left_count;
+
+    while (low < high) {
+        size_t i = low + (high - low) / 2;
+        if (compare(o, right + (rank - 1 - i) * o->size, left + i * o->size) < 0)
+            high = i;
+        else
+            low = i + 1;
+    }
+    return low;
+}
+
+FILCH_TASK(void, merge, (const order *, o), (char *, to), (const char *, left),
+           (size_t, left_count), (const char *, right), (size_t, right_count))
+{
+    const size_t size = o->size, count = left_count + right_count;
+
+    if (count > MERGE_GRAIN) {
+        size_t half = count / 2;
+        size_t i = co_rank(o, half, left, left_count, right, right_count), j = half - i;
+        FILCH_FORK(upper, merge, o, to + half * size, left + i * size, left_count - i,
+                   right + j * size, right_count - j);
+        FILCH_CALL(merge, o, to, left, i, right, j);
+        FILCH_JOIN(upper);
+        return;
+    }
+    const char *left_end = left + left_count * size, *right_end = right + right_count * size;
+    if (left_count && right_count && compare(o, right, left_end - size) >= 0) {
+        memcpy(to, left, left_count * size);
+        memcpy(to + left_count * size, right, right_count * size);
+        return;
+    }
+    o->kernel->merge(o, to, left, left_end, right, right_end);
+}
+
+/* Sort `data`, and leave the result there or in `buffer`. */
+FILCH_TASK(void, mergesort, (const order *, o), (char *, data), (char *, buffer), (size_t, count),
+           (bool, into_buffer))
+{
+    const size_t size = o->size, half = count / 2;
+
+    if (count <= SMALL) {
+        o->kernel->insert(o, data, count);
+        if (into_buffer)
+            memcpy(buffer, data, count * size);
+        return;
+    }
+    if (count > GRAIN) {
+        FILCH_FORK(right, mergesort, o, data + half * size, buffer + half * size, count - half,
+                   !into_buffer);
+        FILCH_CALL(mergesort, o, data, buffer, half, !into_buffer);
+        FILCH_JOIN(right);
+    } else {
+        FILCH_CALL(mergesort, o, data, buffer, half, !into_buffer);
+        FILCH_CALL(mergesort, o, data + half * size, buffer + half * size, count - half,
+                   !into_buffer);
+    }
+    const char *from = into_buffer ? data : buffer;
+    FILCH_CALL(merge, o, into_buffer ? buffer : data, from, half, from + half * size,
+               count - half);
+}
+
+/* ---- Merge sort in place ----------------------------------------------------------------------- */
+
+/*
+ * Kim and Kutzner, "Stable minimum storage merging by symmetric comparisons" (2004): find the two
+ * stretches around the middle that must change places, rotate them, and merge both halves.
+ */
+FILCH_TASK(void, merge_in_place, (const order *, o), (char *, first), (size_t, left_count),
+           (size_t, right_count))
+{
+    const size_t size = o->size, count = left_count + right_count, half = count / 2;
+
+    if (left_count == 0 || right_count == 0)
+        return;
+    if (count == 2) {
+        if (compare(o, first + size, first) < 0)
+            swap(first, first + size, size);
+        return;
+    }
+    /* As many elements move left over the middle as move right. */
+    size_t i = co_rank(o, half, first, left_count, first + left_count * size, right_count);
+    size_t j = half - i;
+    reverse(o, first + i * size, left_count - i);
+    reverse(o, first + left_count * size, j);
+    reverse(o, first + i * size, left_count - i + j);
+
+    FILCH_FORK(upper, merge_in_place, o, first + half * size, left_count - i, right_count - j);
+    FILCH_CALL(merge_in_place, o, first, i, j);
+    FILCH_JOIN(upper);
+}
+
+FILCH_TASK(void, sort_in_place, (const order *, o), (char *, first), (size_t, count))
+{
+    const size_t half = count / 2;
+
+    if (count <= SMALL) {
+        o->kernel->insert(o, first, count);
+        return;
+    }
+    FILCH_FORK(right, sort_in_place, o, first + half * o->size, count - half);
+    FILCH_CALL(sort_in_place, o, first, half);
+    FILCH_JOIN(right);
+    FILCH_CALL(merge_in_place, o, first, half, count - half);
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------- */
+
+/* Parts below this size are partitioned by one worker, no matter how many there are. */
+#ifndef MIN_SHARE
+#define MIN_SHARE ((size_t)1 << 16)
+#endif
+
+static size_t share_of(filch_slot *f, size_t count)
+{
+    const filch_worker *worker = filch_strand_of(f)->worker;
+
+    if (!worker || worker->pool->worker_count == 1)
+        return SIZE_MAX;
+    size_t share = count / worker->pool->worker_count;
+    return share > MIN_SHARE ? share : MIN_SHARE;
+}
+
+/* False when there is nothing to do: no elements, no bytes, or more than an address space holds. */
+static bool order_init(order *o, size_t count, size_t size, filch_compare_fn *fn, void *context)
+{
+    size_t bytes;
+
+    *o = (order){fn, context, size, kernel_for(size), SIZE_MAX};
+    return count > 1 && size > 0 && !__builtin_mul_overflow(count, size, &bytes);
+}
+
+void filch_sort(filch_slot *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
+                void *context)
+{
+    filch_slot *FILCH_HERE = f;
+    order o;
+
+    if (!order_init(&o, count, size, fn, context) || is_run(&o, base, count))
+        return;
+    o.share = share_of(f, count);
+    unsigned log2 = 63 - (unsigned)__builtin_clzll(count);
+    FILCH_CALL(quicksort, &o, base, count, false, log2);
+}
+
+/* The buffer's alignment is that of the array up to a cache line. */
+#define BUFFER_ALIGNMENT ((size_t)64)
+
+void filch_sort_stable(filch_slot *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
+                       void *context)
+{
+    filch_slot *FILCH_HERE = f;
+    order o;
+
+    if (!order_init(&o, count, size, fn, context) || is_run(&o, base, count))
+        return;
+    if (count <= SMALL) {
+        o.kernel->insert(&o, base, count);
+        return;
+    }
+    size_t bytes = count * size + BUFFER_ALIGNMENT;
+    char *memory = filch_fault(FILCH_FAULT_MALLOC) ? NULL : malloc(bytes);
+    if (!memory) {
+        FILCH_CALL(sort_in_place, &o, base, count);
+        return;
+    }
+    char *buffer = memory + ((uintptr_t)base - (uintptr_t)memory) % BUFFER_ALIGNMENT;
+    FILCH_CALL(mergesort, &o, base, buffer, count, false);
+    free(memory);
+}
+
+typedef struct call {
+    void (*sort)(filch_slot *, void *, size_t, size_t, filch_compare_fn *, void *);
+    void *base;
+    size_t count, size;
+    filch_compare_fn *compare;
+    void *context;
+} call;
+
+static void run_call(filch_slot *f, void *arg)
+{
+    call *c = arg;
+    c->sort(f, c->base, c->count, c->size, c->compare, c->context);
+}
+
+void filch_pool_sort(filch_pool *pool, void *base, size_t count, size_t size,
+                     filch_compare_fn *fn, void *context)
+{
+    call c = {filch_sort, base, count, size, fn, context};
+    filch_run_always(pool, run_call, &c);
+}
+
+void filch_pool_sort_stable(filch_pool *pool, void *base, size_t count, size_t size,
+                            filch_compare_fn *fn, void *context)
+{
+    call c = {filch_sort_stable, base, count, size, fn, context};
+    filch_run_always(pool, run_call, &c);
+}

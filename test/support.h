@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What tests with several threads share: checks for any stack, counters, latches, child processes.
+ *
+ * cmocka's assertions jump out of the test, so they are for the test's own thread and stack. Tasks use
+ * CHECK, which ends the program.
+ *
+ * Edges
+ *   opened       latch_open -> latch_wait   carries all that was done before.
+ */
+#ifndef FILCH_TEST_SUPPORT_H
+#define FILCH_TEST_SUPPORT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/futex.h"
+#include "base/rng.h"
+
+#include <filch/filch.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_THREAD__)
+#define TEST_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_TSAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TEST_ASAN 1
+#endif
+#endif
+
+/* How many times less a test does where everything is slow. */
+#if defined(TEST_TSAN) || defined(TEST_ASAN) || !defined(__OPTIMIZE__) || defined(__aarch64__)
+#define TEST_SLOWNESS 10
+#else
+#define TEST_SLOWNESS 1
+#endif
+
+#define TEST_UNUSED __attribute__((unused))
+#define TEST(name) static void name(void **state TEST_UNUSED)
+#define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
+
+#ifdef TEST_TSAN
+/* The child of a fork() starts threads, and ends without a report of those it did not inherit. */
+const char *__tsan_default_options(void);
+TEST_UNUSED const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0:report_thread_leaks=0";
+}
+#endif
+
+/* ---- from the environment ---------------------------------------------------------------------- */
+
+static TEST_UNUSED uint64_t test_seed(void)
+{
+    const char *text = getenv("FILCH_TEST_SEED");
+    static uint64_t seed;
+
+    if (seed == 0)
+        seed = text ? strtoull(text, NULL, 0) : (uint64_t)time(NULL) << 16 ^ (uint64_t)getpid();
+    return seed;
+}
+
+/* How long a stress test runs. */
+static TEST_UNUSED double test_seconds(void)
+{
+    const char *text = getenv("FILCH_TEST_SECONDS");
+    return text ? atof(text) : 2;
+}
+
+/* ---- checks ------------------------------------------------------------------------------------ */
+
+static TEST_UNUSED void check_failed(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "%s:%d: not so: %s (FILCH_TEST_SEED=%llu)\n", file, line, what,
+            (unsigned long long)test_seed());
+    abort();
+}
+
+/* On any thread and any stack. */
+#define CHECK(condition) ((condition) ? (void)0 : check_failed(#condition, __FILE__, __LINE__))
+
+/* ---- counters and latches ---------------------------------------------------------------------- */
+
+typedef filch_atomic_u64 counter;
+
+static TEST_UNUSED void counter_add(counter *c, uint64_t value)
+{
+    /* relaxed: read after a join, or as a hint. */
+    filch_fetch_add_relaxed(c, value);
+}
+
+static TEST_UNUSED uint64_t counter_get(counter *c)
+{
+    /* relaxed: as above. */
+    return filch_load_relaxed(c);
+}
+
+static TEST_UNUSED void counter_set(counter *c, uint64_t value)
+{
+    /* relaxed: as above. */
+    filch_store_relaxed(c, value);
+}
+
+/* Closed, until its count of openings is reached. */
+typedef struct latch {
+    filch_atomic_u32 left;
+} latch;
+
+static TEST_UNUSED void latch_init(latch *l, uint32_t count)
+{
+    /* relaxed: nobody else knows it yet. */
+    filch_store_relaxed(&l->left, count);
+}
+
+static TEST_UNUSED void latch_open(latch *l)
+{
+    /* release [opened]. The latch may be gone after this. */
+    if (filch_fetch_add_acq_rel(&l->left, -1u) == 1)
+        filch_futex_wake(&l->left, INT_MAX);
+}
+
+static TEST_UNUSED bool latch_is_open(latch *l)
+{
+    /* acquire [opened] */
+    return filch_load_acquire(&l->left) == 0;
+}
+
+/* Blocks the thread. */
+static TEST_UNUSED void latch_wait(latch *l)
+{
+    uint32_t left;
+    /* acquire [opened] */
+    while ((left = filch_load_acquire(&l->left)) != 0)
+        filch_futex_wait(&l->left, left, NULL);
+}
+
+/* Use the CPU for a while that no compiler shortens. */
+static TEST_UNUSED void spin(unsigned rounds)
+{
+    for (unsigned i = 0; i < rounds; i++)
+        __asm__ volatile("" ::"r"(i));
+}
+
+/* ---- child processes --------------------------------------------------------------------------- */
+
+/* How one ended, and what it wrote to standard error. */
+typedef struct child {
+    int status;
+    char text[4096];
+} child;
+
+#define CHILD_SECONDS (TEST_SLOWNESS > 1 ? 60 : 20)
+
+/* Run fn(arg) in a child process, which ends with exit code 0 when it returns and by SIGALRM when it hangs. */
+static TEST_UNUSED child run_in_child(void (*fn)(void *arg), void *arg)
+{
+    child c = {.status = -1};
+    int ends[2];
+
+    fflush(NULL);
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        /* cmocka and sanitizers have their own ideas. */
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGABRT, SIG_DFL);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        alarm(CHILD_SECONDS);
+        fn(arg);
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (;;) {
+        char rest[256];
+        bool is_full = length + 1 >= sizeof c.text;
+        ssize_t got = is_full ? read(ends[0], rest, sizeof rest)
+                              : read(ends[0], c.text + length, sizeof c.text - 1 - length);
+        if (got <= 0)
+            break;
+        length += is_full ? 0 : (size_t)got;
+    }
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &c.status, 0), pid);
+    return c;
+}
+
+static TEST_UNUSED bool has_ended_by(const child *c, int signal_number)
+{
+    return WIFSIGNALED(c->status) && WTERMSIG(c->status) == signal_number;
+}
+
+static TEST_UNUSED void assert_exit_code(const child *c, int code)
+{
+    if (!WIFEXITED(c->status) || WEXITSTATUS(c->status) != code)
+        fail_msg("expected exit code %d; it was %s %d, and it wrote: %s", code,
+                 WIFEXITED(c->status) ? "exit code" : "signal",
+                 WIFEXITED(c->status) ? WEXITSTATUS(c->status) : WTERMSIG(c->status), c->text);
+}
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A watchdog: a test program that makes no progress for a while says what its pool did, and aborts.
+ *
+ *     static filch_pool *pool = watched_pool_create(&options);     is progress
+ *     watchdog_kick();                                             is progress
+ *     cmocka_run_group_tests_name("x", tests, watchdog_start, watchdog_stop)
+ *
+ * Nothing is ordered by its clock: it only ends what hangs.
+ */
+#ifndef FILCH_TEST_WATCHDOG_H
+#define FILCH_TEST_WATCHDOG_H
+
+#include "support.h"
+
+#define WATCHDOG_SECONDS (TEST_SLOWNESS > 1 ? 90u : 25u)
+#define WATCHED_POOLS 8
+
+static struct {
+    pthread_t thread;
+    filch_atomic_u32 stop;
+    filch_atomic_u32 progress;
+    FILCH_ATOMIC(filch_pool *) pools[WATCHED_POOLS];
+} watchdog;
+
+static TEST_UNUSED void watchdog_kick(void)
+{
+    /* relaxed: a sign of life. */
+    filch_fetch_add_relaxed(&watchdog.progress, 1);
+}
+
+static void watchdog_report(const filch_pool *pool)
+{
+    filch_counters c;
+
+    fprintf(stderr, "pool %p, %u workers\n", (const void *)pool, filch_pool_workers(pool));
+    for (unsigned i = 0; filch_worker_counters(pool, i, &c) == 0; i++) {
+        fprintf(stderr, "  worker %u:", i);
+#define WATCHDOG_PRINT(name) fprintf(stderr, " %s %llu", #name, (unsigned long long)c.name);
+        FILCH_COUNTERS(WATCHDOG_PRINT)
+#undef WATCHDOG_PRINT
+        fputc('\n', stderr);
+    }
+}
+
+static void *watchdog_main(void *argument TEST_UNUSED)
+{
+    const struct timespec second = {.tv_sec = 1};
+    uint32_t last = 0;
+    unsigned idle_seconds = 0;
+
+    /* relaxed: the join of this thread orders everything. */
+    while (!filch_load_relaxed(&watchdog.stop)) {
+        filch_futex_wait(&watchdog.stop, 0, &second);
+        /* relaxed: a sign of life. */
+        uint32_t now = filch_load_relaxed(&watchdog.progress);
+        idle_seconds = now == last ? idle_seconds + 1 : 0;
+        last = now;
+        if (idle_seconds < WATCHDOG_SECONDS)
+            continue;
+        fprintf(stderr, "watchdog: no progress for %u seconds (FILCH_TEST_SEED=%llu)\n",
+                idle_seconds, (unsigned long long)test_seed());
+        for (int i = 0; i < WATCHED_POOLS; i++) {
+            /* relaxed: it hangs, so it is not being destroyed. */
+            filch_pool *pool = filch_load_relaxed(&watchdog.pools[i]);
+            if (pool)
+                watchdog_report(pool);
+        }
+        abort();
+    }
+    return NULL;
+}
+
+static TEST_UNUSED int watchdog_start(void **state TEST_UNUSED)
+{
+    test_seed();
+    return pthread_create(&watchdog.thread, NULL, watchdog_main, NULL);
+}
+
+static TEST_UNUSED int watchdog_stop(void **state TEST_UNUSED)
+{
+    /* relaxed: the join below orders everything. */
+    filch_store_relaxed(&watchdog.stop, 1);
+    filch_futex_wake(&watchdog.stop, 1);
+    return pthread_join(watchdog.thread, NULL);
+}
+
+/* In place of filch_pool_create and filch_pool_destroy, on the test's own thread. */
+static TEST_UNUSED filch_pool *watched_pool_create(const filch_options *options)
+{
+    filch_pool *pool = NULL;
+
+    watchdog_kick();
+    assert_int_equal(filch_pool_create(&pool, options), 0);
+    for (int i = 0; i < WATCHED_POOLS; i++) {
+        /* relaxed: only the test's thread writes it. */
+        if (!filch_load_relaxed(&watchdog.pools[i])) {
+            filch_store_relaxed(&watchdog.pools[i], pool);
+            break;
+        }
+    }
+    return pool;
+}
+
+static TEST_UNUSED filch_pool *watched_pool_of(unsigned workers)
+{
+    filch_options options = {.size = sizeof options, .workers = workers};
+    return watched_pool_create(&options);
+}
+
+static TEST_UNUSED void watched_pool_destroy(filch_pool *pool)
+{
+    watchdog_kick();
+    assert_int_equal(filch_pool_wait(pool), 0);
+    for (int i = 0; i < WATCHED_POOLS; i++)
+        /* relaxed: only the test's thread writes it. */
+        if (filch_load_relaxed(&watchdog.pools[i]) == pool)
+            filch_store_relaxed(&watchdog.pools[i], NULL);
+    assert_int_equal(filch_pool_destroy(pool), 0);
+    watchdog_kick();
+}
+
+#endif
