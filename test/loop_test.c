@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "watchdog.h"
 
+#include <filch/loop.h>
+
 #define N 50000
 
 static unsigned char visits[N];

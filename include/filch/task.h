@@ -20,7 +20,8 @@
  *     FILCH_JOIN(child)             waits for it and is its result. The last forked is joined first,
  *                                   and all are joined before the function returns
  *     FILCH_SPAWN(name, ...)        a fork without a name, for loops; the result is dropped
- *     FILCH_SYNC()                  joins everything this function has forked or spawned so far
+ *     FILCH_SYNC()                  joins everything this function has spawned so far; what it forked
+ *                                   by name is joined by name before
  *     FILCH_HERE                    the handle, for the functions that take a `filch_slot *f`
  *
  * Forks whose number is known only at run time and whose results matter keep their handles in
@@ -79,7 +80,6 @@ FILCH_API filch_slot *filch_join(filch_slot *f, filch_slot *mark);
 FILCH_API unsigned filch_check_fork(filch_slot *f);
 FILCH_API void filch_check_join(filch_slot *f, unsigned order, const char *name, const char *file,
                                 int line);
-FILCH_API void filch_check_sync(filch_slot *f, filch_slot *mark);
 
 /* Used by FILCH_RUN: like filch_run, but where that returns an error, runs the task serially. */
 FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
@@ -132,8 +132,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
                             "fork it, or pass a pointer");                                         \
         FILCH_OF(_spawn, __VA_ARGS__)(&filch_here, filch_mark FILCH_ARGUMENTS(__VA_ARGS__));       \
     } while (0)
-#define FILCH_SYNC()                                                                               \
-    (FILCH_CHECK_SYNC(), (void)(filch_here = filch_join(filch_here, filch_mark)))
+#define FILCH_SYNC() (void)(filch_here = filch_join(filch_here, filch_mark))
 
 #define FILCH_RUN(pool, ...) FILCH_OF(_run, __VA_ARGS__)((pool)FILCH_ARGUMENTS(__VA_ARGS__))
 
@@ -253,12 +252,10 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_CHECK_FORK(child, f) (child)->order = filch_check_fork(f)
 #define FILCH_CHECK_JOIN(child)                                                                    \
     filch_check_join((child).slot, (child).order, #child, __FILE__, __LINE__)
-#define FILCH_CHECK_SYNC() filch_check_sync(filch_here, filch_mark)
 #else
 #define FILCH_CHECK_FIELD
 #define FILCH_CHECK_FORK(child, f) (void)0
 #define FILCH_CHECK_JOIN(child) (void)0
-#define FILCH_CHECK_SYNC() (void)0
 #endif
 
 /* ---- Lists of arguments ------------------------------------------------------------------------ */

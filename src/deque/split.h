@@ -39,11 +39,19 @@ typedef struct filch_split {
     /* {split:32 | tail:32}. Owner and thieves. */
     filch_atomic_u64 word __attribute__((aligned(FILCH_CACHE_LINE)));
 
-    /* Owner only. `split` is a copy of the word's; slots and end never change. */
-    filch_slot *slots __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_slot *end; /* here and at end[1] fork may write, but no task lives there */
+    /* Owner only. `split` is a copy of the word's; `end` never changes. */
+    filch_slot *end __attribute__((aligned(FILCH_CACHE_LINE))); /* here and at end[1] fork may write, but no task lives there */
     uint32_t split;
 } filch_split;
+
+/* The slots begin this far behind the split stack's address, in the same region: a thief finds them without reading
+ * what the owner writes. */
+#define FILCH_SPLIT_HEADER_BYTES 512
+
+static inline filch_slot *filch_split_slots(const filch_split *s)
+{
+    return (filch_slot *)((uintptr_t)s + FILCH_SPLIT_HEADER_BYTES);
+}
 
 typedef enum filch_steal_result {
     FILCH_STEAL_EMPTY, /* nothing public */
@@ -75,11 +83,10 @@ static inline bool filch_split_is_armed(filch_split *s)
     return filch_load_relaxed(&s->limits.join_limit) == FILCH_JOIN_ASKED;
 }
 
-/* slots: `count` usable ones and two more. The caller arms or disarms. */
-static inline void filch_split_init(filch_split *s, filch_slot *slots, size_t count)
+/* With `count` usable slots and memory for two more. All forks and joins are slow at first. */
+static inline void filch_split_init(filch_split *s, size_t count)
 {
-    s->slots = slots;
-    s->end = slots + count;
+    s->end = filch_split_slots(s) + count;
     s->split = 0;
     /* relaxed: nobody else knows the strand yet. */
     filch_store_relaxed(&s->word, 0);
@@ -112,7 +119,7 @@ static inline bool filch_split_answer(filch_split *s)
 {
     /* relaxed: ordered before a thief's by [asked] below. */
     filch_store_relaxed(&s->limits.fork_limit, s->end);
-    filch_store_relaxed(&s->limits.join_limit, s->slots + s->split);
+    filch_store_relaxed(&s->limits.join_limit, filch_split_slots(s) + s->split);
     /* acq_rel [asked] */
     return filch_exchange_acq_rel(&s->asked, 0) != 0;
 }
@@ -163,24 +170,25 @@ static inline bool filch_split_has_public(filch_split *s)
 }
 
 /*
- * Take the oldest public task. `*left` becomes the number of public tasks behind it.
+ * Take the oldest public task.
  *
  * The slot is read only after the claim: should the word have gone and come back in between, the slot
  * holds another task that is just as pending.
  */
-static inline filch_steal_result filch_split_steal(filch_split *s, filch_slot **task,
-                                                   uint32_t *left)
+static inline filch_steal_result filch_split_steal(filch_split *s, filch_slot **task)
 {
     /* relaxed: the cas below decides. */
     uint64_t word = filch_load_relaxed(&s->word);
     uint32_t tail = filch_split_tail(word), split = filch_split_split(word);
     if (tail >= split)
         return FILCH_STEAL_EMPTY;
+    /* Both lines are on the owner's side: fetch them at once. */
+    filch_slot *slot = filch_split_slots(s) + tail;
+    __builtin_prefetch(slot, 1);
     /* acquire [task-ready] */
     if (!filch_cas_acq_rel(&s->word, &word, word + 1))
         return FILCH_STEAL_LOST;
-    *task = s->slots + tail;
-    *left = split - tail - 1;
+    *task = slot;
     return FILCH_STEAL_WON;
 }
 

@@ -11,15 +11,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Forks that found no slot are not told apart: from then on this strand is not checked. */
+#define UNKNOWN (~0u)
+
 unsigned filch_check_fork(filch_slot *f)
 {
-    return filch_strand_of(f)->open_forks++;
+    filch_strand *strand = filch_strand_of(f);
+
+    if (f >= strand->split.end)
+        strand->open_forks = UNKNOWN;
+    return strand->open_forks == UNKNOWN ? UNKNOWN : strand->open_forks++;
 }
 
 void filch_check_join(filch_slot *f, unsigned order, const char *name, const char *file, int line)
 {
     filch_strand *strand = filch_strand_of(f);
 
+    if (strand->open_forks == UNKNOWN)
+        return;
     if (strand->open_forks == order + 1) {
         strand->open_forks = order;
         return;
@@ -32,10 +41,4 @@ void filch_check_join(filch_slot *f, unsigned order, const char *name, const cha
                 "called from here, not joined\n",
                 file, line, name, strand->open_forks - order - 1);
     abort();
-}
-
-void filch_check_sync(filch_slot *f, filch_slot *mark)
-{
-    (void)f;
-    (void)mark;
 }

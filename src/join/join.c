@@ -48,7 +48,7 @@ void filch_publish(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
 
-    serve(strand, (uint32_t)((f < strand->split.end ? f : strand->split.end) - strand->split.slots));
+    serve(strand, (uint32_t)((f < strand->split.end ? f : strand->split.end) - filch_split_slots(&strand->split)));
 }
 
 bool filch_is_wanted(filch_slot *f)
@@ -72,7 +72,7 @@ filch_slot *filch_fork_slow(filch_slot *f)
 
     if (f >= strand->split.end)
         return strand->split.end;
-    serve(strand, (uint32_t)(f - strand->split.slots) + 1);
+    serve(strand, (uint32_t)(f - filch_split_slots(&strand->split)) + 1);
     return f;
 }
 
@@ -81,7 +81,7 @@ filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark)
     filch_strand *strand = filch_strand_of(f);
 
     if (f < strand->split.end) {
-        serve(strand, (uint32_t)(f - strand->split.slots) + 1);
+        serve(strand, (uint32_t)(f - filch_split_slots(&strand->split)) + 1);
         return f + 1;
     }
     /* Full. Make room by joining what this function has spawned before. */
@@ -115,10 +115,10 @@ bool filch_join_slow(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
     filch_split *split = &strand->split;
-    uint32_t i = (uint32_t)(f - split->slots);
+    uint32_t i = (uint32_t)(f - filch_split_slots(split));
 
     if (filch_split_is_armed(split))
-        serve(strand, f < split->end ? i : (uint32_t)(split->end - split->slots));
+        serve(strand, f < split->end ? i : (uint32_t)(split->end - filch_split_slots(split)));
     if (i >= split->split)
         return true;
     if (filch_split_take_back(split, i)) {
@@ -173,6 +173,6 @@ void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg)
         fputs("filch: FILCH_RUN has neither a pool nor memory for running serially\n", stderr);
         abort();
     }
-    fn(strand->split.slots, arg);
+    fn(filch_split_slots(&strand->split), arg);
     filch_strand_destroy_serial(strand);
 }

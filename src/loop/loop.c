@@ -11,56 +11,79 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Somebody asked for work, and still wants it. The first test is the one that fork makes. */
+/* To wake a worker costs microseconds; that much work must come together first. */
+#define WORTH_WAKING_US 50
+
+/*
+ * Give half of [begin, end) away? If somebody searches, at once. If all others sleep, when enough work has come together to
+ * make up for waking one: in this loop or in many short ones.
+ */
+static bool is_worth_offering(filch_slot *f, size_t begin, size_t end, size_t chunk)
+{
+    filch_worker *worker = filch_strand_of(f)->worker;
+    size_t chunk_count = (end - begin) / chunk;
+
+    if (chunk_count < 2)
+        return false;
+    if (filch_sleep_searcher_count(&worker->pool->sleep) > 0)
+        return true;
+    if (filch_sleep_sleeper_count(&worker->pool->sleep) == 0)
+        return false;
+    worker->declined += chunk_count;
+    if (worker->declined < WORTH_WAKING_US)
+        return false;
+    worker->declined = 0;
+    return true;
+}
+
+/* Has somebody asked for work, who still wants it? The first test is the one that fork makes. */
 static inline bool is_wanted(filch_slot *f)
 {
     return filch_fork_is_slow(f) && filch_is_wanted(f);
 }
 
+/* Where to cut [begin, end) in two. A thief starts some hundred nanoseconds later, half a chunk: so much less it gets. */
+static size_t middle_of(size_t begin, size_t end, size_t chunk)
+{
+    return begin + (end - begin) / 2 + chunk / 4;
+}
+
 /* ---- for --------------------------------------------------------------------------------------- */
 
-/* The same for all parts of a loop. */
-typedef struct for_loop {
-    filch_for_fn *body;
-    void *context;
-    filch_pace pace;
-} for_loop;
+static size_t run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
+                       size_t chunk);
 
-static void run_part(filch_slot *f, for_loop *loop, size_t begin, size_t end);
-
-FILCH_TASK(void, for_part, (for_loop *, loop), (size_t, begin), (size_t, end))
+/* All that a thief needs is in the slot: what it would have to fetch elsewhere costs as much as 200 iterations. */
+FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, begin),
+           (size_t, end), (size_t, chunk))
 {
-    run_part(FILCH_HERE, loop, begin, end);
+    run_part(FILCH_HERE, body, context, begin, end, chunk);
 }
 
-/* Put the upper half of [begin, end) where thieves find it; returns where it begins. */
-static size_t give_half(filch_slot **f, for_loop *loop, size_t begin, size_t end)
-{
-    size_t middle = begin + (end - begin) / 2;
-
-    for_part_spawn(f, *f, loop, middle, end);
-    filch_publish(*f);
-    return middle;
-}
-
-static void run_part(filch_slot *f, for_loop *loop, size_t begin, size_t end)
+/* Run a part, giving away halves of it. Returns the chunk that it found right. */
+static size_t run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
+                       size_t chunk)
 {
     filch_slot *mark = f;
-    size_t chunk = filch_pace_chunk(&loop->pace);
+    /* The first half is offered unasked: an offer costs less than it takes an idle worker to ask. */
+    bool offer = true;
 
-    /* An offer costs less than it takes an idle worker to ask. */
-    if (end - begin > chunk)
-        end = give_half(&f, loop, begin, end);
     while (begin < end) {
-        if (end - begin > 1 && is_wanted(f))
-            end = give_half(&f, loop, begin, end);
+        if ((offer || is_wanted(f)) && is_worth_offering(f, begin, end, chunk)) {
+            size_t middle = middle_of(begin, end, chunk);
+            for_part_spawn(&f, f, body, context, middle, end, chunk);
+            filch_publish(f);
+            end = middle;
+        }
+        offer = false;
         size_t stop = end - begin > chunk ? begin + chunk : end;
         uint64_t start = filch_clock_ticks();
-        loop->body(f, loop->context, begin, stop);
-        chunk = filch_pace_learn(&loop->pace, stop - begin, filch_clock_ticks() - start);
+        body(f, context, begin, stop);
+        chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
         begin = stop;
     }
     filch_join(f, mark);
+    return chunk;
 }
 
 void filch_for(filch_slot *f, size_t begin, size_t end, filch_for_fn *body, void *context)
@@ -73,11 +96,10 @@ void filch_for(filch_slot *f, size_t begin, size_t end, filch_for_fn *body, void
         body(f, context, begin, end);
         return;
     }
-    for_loop loop = {.body = body, .context = context};
-    filch_pace_recall(&loop.pace, worker->paces, (uintptr_t)body);
-    run_part(f, &loop, begin, end);
+    size_t chunk = filch_pace_recall(worker->paces, (uintptr_t)body);
+    chunk = run_part(f, body, context, begin, end, chunk);
     /* The strand may be on another worker now. */
-    filch_pace_keep(&loop.pace, filch_strand_of(f)->worker->paces, (uintptr_t)body);
+    filch_pace_keep(filch_strand_of(f)->worker->paces, (uintptr_t)body, chunk);
 }
 
 /* ---- reduce ------------------------------------------------------------------------------------ */
@@ -86,7 +108,6 @@ typedef struct reduction {
     const filch_reducer *reducer;
     void *context;
     size_t leaf; /* 0: split where somebody is idle */
-    filch_pace pace;
     filch_atomic_u32 no_memory; /* 1: a fixed tree could not be completed */
 } reduction;
 
@@ -101,19 +122,29 @@ static void init_accumulator(const reduction *r, void *accumulator)
         memset(accumulator, 0, r->reducer->size);
 }
 
-static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end);
+static size_t reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
+                          size_t chunk);
 static void reduce_leaves(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end);
 
+static size_t reduce_any(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
+                         size_t chunk)
+{
+    if (!r->leaf)
+        return reduce_part(f, r, accumulator, begin, end, chunk);
+    reduce_leaves(f, r, accumulator, begin, end);
+    return chunk;
+}
+
 FILCH_TASK(void, reduce_right, (reduction *, r), (void *, accumulator), (size_t, begin),
-           (size_t, end))
+           (size_t, end), (size_t, chunk))
 {
     init_accumulator(r, accumulator);
-    (r->leaf ? reduce_leaves : reduce_part)(FILCH_HERE, r, accumulator, begin, end);
+    reduce_any(FILCH_HERE, r, accumulator, begin, end, chunk);
 }
 
 /* [begin, middle) here and [middle, end) perhaps elsewhere. False: no memory for a second accumulator. */
 static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t begin,
-                          size_t middle, size_t end)
+                          size_t middle, size_t end, size_t *chunk)
 {
     size_t size = r->reducer->size;
     _Alignas(max_align_t) unsigned char small[SMALL_ACCUMULATOR];
@@ -122,10 +153,10 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
 
     if (!right)
         return false;
-    FILCH_FORK(upper, reduce_right, r, right, middle, end);
+    FILCH_FORK(upper, reduce_right, r, right, middle, end, *chunk);
     if (!r->leaf)
         filch_publish(filch_here);
-    (r->leaf ? reduce_leaves : reduce_part)(filch_here, r, accumulator, begin, middle);
+    *chunk = reduce_any(filch_here, r, accumulator, begin, middle, *chunk);
     FILCH_JOIN(upper);
     r->reducer->merge(accumulator, right, r->context);
     if (right != small)
@@ -133,21 +164,23 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
     return true;
 }
 
-static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end)
+static size_t reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
+                          size_t chunk)
 {
-    size_t chunk = filch_pace_chunk(&r->pace);
-    bool is_first = true;
+    bool offer = true;
 
-    for (; begin < end; is_first = false) {
-        bool offer = is_first ? end - begin > 2 * chunk : end - begin > 1 && is_wanted(f);
-        if (offer && reduce_halves(f, r, accumulator, begin, begin + (end - begin) / 2, end))
-            return;
+    while (begin < end) {
+        if ((offer || is_wanted(f)) && is_worth_offering(f, begin, end, chunk) &&
+            reduce_halves(f, r, accumulator, begin, middle_of(begin, end, chunk), end, &chunk))
+            break;
+        offer = false;
         size_t stop = end - begin > chunk ? begin + chunk : end;
         uint64_t start = filch_clock_ticks();
         r->reducer->add(f, accumulator, r->context, begin, stop);
-        chunk = filch_pace_learn(&r->pace, stop - begin, filch_clock_ticks() - start);
+        chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
         begin = stop;
     }
+    return chunk;
 }
 
 /* The tree of a fixed reduction: cut at the largest power of two of leaves, so that its shape follows from the
@@ -162,7 +195,8 @@ static void reduce_leaves(filch_slot *f, reduction *r, void *accumulator, size_t
     }
     while (left < (end - begin + 1) / 2)
         left *= 2;
-    if (!reduce_halves(f, r, accumulator, begin, begin + left, end))
+    size_t chunk = 0;
+    if (!reduce_halves(f, r, accumulator, begin, begin + left, end, &chunk))
         /* relaxed: carried to the caller by the joins. */
         filch_store_relaxed(&r->no_memory, 1);
 }
@@ -180,9 +214,9 @@ void filch_reduce(filch_slot *f, size_t begin, size_t end, const filch_reducer *
         reducer->add(f, result, context, begin, end);
         return;
     }
-    filch_pace_recall(&r.pace, worker->paces, (uintptr_t)reducer->add);
-    reduce_part(f, &r, result, begin, end);
-    filch_pace_keep(&r.pace, filch_strand_of(f)->worker->paces, (uintptr_t)reducer->add);
+    size_t chunk = filch_pace_recall(worker->paces, (uintptr_t)reducer->add);
+    chunk = reduce_part(f, &r, result, begin, end, chunk);
+    filch_pace_keep(filch_strand_of(f)->worker->paces, (uintptr_t)reducer->add, chunk);
 }
 
 int filch_reduce_fixed(filch_slot *f, size_t begin, size_t end, size_t leaf,

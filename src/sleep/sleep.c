@@ -38,6 +38,12 @@ unsigned filch_sleep_sleeper_count(filch_sleep *sleep)
     return sleepers_of(filch_load_relaxed(&sleep->word));
 }
 
+unsigned filch_sleep_searcher_count(filch_sleep *sleep)
+{
+    /* relaxed: a hint for whether an offer will be taken. */
+    return searchers_of(filch_load_relaxed(&sleep->word));
+}
+
 bool filch_sleep_search(filch_sleep *sleep, unsigned searcher_limit)
 {
     /* relaxed: the cas decides. */
@@ -90,7 +96,7 @@ int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_n
     return (int)top - 1;
 }
 
-void filch_seat_sleep(filch_seat *seat)
+bool filch_seat_sleep(filch_seat *seat)
 {
     uint32_t bed = FILCH_BED_EMPTY;
     /* acq_rel [called] */
@@ -98,15 +104,17 @@ void filch_seat_sleep(filch_seat *seat)
         do {
             filch_futex_wait(&seat->bed, FILCH_BED_ASLEEP, NULL);
             /* acquire [called] */
-        } while (filch_load_acquire(&seat->bed) != FILCH_BED_CALLED);
+            bed = filch_load_acquire(&seat->bed);
+        } while (bed == FILCH_BED_ASLEEP);
     }
     /* relaxed: own variable until the seat is pushed again. */
     filch_store_relaxed(&seat->bed, FILCH_BED_EMPTY);
+    return bed != FILCH_BED_ENDED;
 }
 
-void filch_seat_call(filch_seat *seat)
+void filch_seat_call(filch_seat *seat, enum filch_bed_state call)
 {
     /* release [called] */
-    if (filch_exchange_acq_rel(&seat->bed, FILCH_BED_CALLED) == FILCH_BED_ASLEEP)
+    if (filch_exchange_acq_rel(&seat->bed, (uint32_t)call) == FILCH_BED_ASLEEP)
         filch_futex_wake(&seat->bed, 1);
 }

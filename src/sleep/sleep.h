@@ -23,6 +23,7 @@ enum filch_bed_state {
     FILCH_BED_EMPTY,  /* its thread is awake */
     FILCH_BED_ASLEEP, /* its thread is in the kernel, or on the way */
     FILCH_BED_CALLED, /* it has been woken and does not know yet */
+    FILCH_BED_ENDED,  /* the same, and it shall end */
 };
 
 typedef struct filch_seat {
@@ -45,6 +46,7 @@ enum filch_sleep_role {
 /* Searchers and sleepers together. */
 unsigned filch_sleep_idle_count(filch_sleep *sleep);
 unsigned filch_sleep_sleeper_count(filch_sleep *sleep);
+unsigned filch_sleep_searcher_count(filch_sleep *sleep);
 
 /* Become a searcher, if there are not enough already. */
 bool filch_sleep_search(filch_sleep *sleep, unsigned searcher_limit);
@@ -59,10 +61,10 @@ void filch_sleep_push(filch_sleep *sleep, unsigned index, enum filch_sleep_role 
  * searches already. */
 int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_needed);
 
-/* Sleep until called. Only the seat's own thread. */
-void filch_seat_sleep(filch_seat *seat);
+/* Sleep until called. Only the seat's own thread. False: it shall end. */
+bool filch_seat_sleep(filch_seat *seat);
 
-/* Wake the thread of a seat that was taken off the stack. */
-void filch_seat_call(filch_seat *seat);
+/* Wake the thread of a seat that was taken off the stack, with FILCH_BED_CALLED or FILCH_BED_ENDED. */
+void filch_seat_call(filch_seat *seat, enum filch_bed_state call);
 
 #endif

@@ -15,7 +15,8 @@
 #endif
 
 _Static_assert(sizeof(filch_slot) == FILCH_CACHE_LINE, "a slot is one cache line");
-_Static_assert(sizeof(filch_strand) <= FILCH_STRAND_HEADER_BYTES, "the header has room");
+_Static_assert(offsetof(filch_strand, split) == 0, "the slots are found from the split stack");
+_Static_assert(sizeof(filch_strand) <= FILCH_SPLIT_HEADER_BYTES, "the header has room");
 
 /* A function with a large frame must not step over the guard: compilers probe the stack every page, on aarch64
  * every 64 KiB. */
@@ -29,11 +30,10 @@ static size_t round_up(size_t bytes, size_t unit)
 static void init_slots(filch_strand *strand)
 {
     size_t page = filch_page_bytes();
-    filch_slot *slots = (filch_slot *)((char *)strand + FILCH_STRAND_HEADER_BYTES);
     /* Less the guard at the end, and the two slots that fork may write to when all are taken. */
-    size_t bytes = FILCH_REGION_BYTES - page - FILCH_STRAND_HEADER_BYTES;
+    size_t bytes = FILCH_REGION_BYTES - page - FILCH_SPLIT_HEADER_BYTES;
 
-    filch_split_init(&strand->split, slots, bytes / sizeof(filch_slot) - 2);
+    filch_split_init(&strand->split, bytes / sizeof(filch_slot) - 2);
 }
 
 static void run_for_ever(void *argument)

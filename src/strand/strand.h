@@ -34,9 +34,6 @@ struct filch_strand {
     filch_strand *next_free, *next_all; /* under the list's lock */
 };
 
-/* The first slot's distance from the header. */
-#define FILCH_STRAND_HEADER_BYTES 512
-
 static inline filch_strand *filch_strand_of(const filch_slot *f)
 {
     return (filch_strand *)FILCH_LIMITS(f);

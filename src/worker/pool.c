@@ -212,15 +212,27 @@ free_pool:
     return err;
 }
 
+/* Once we have every seat, no thread is running, about to be woken or being started. */
 static void stop_threads(filch_pool *pool)
 {
+    unsigned seat_count = 0;
     int seat;
 
     /* seq_cst [stop-or-sleep] */
     filch_store_seq_cst(&pool->stopping, 1);
-    while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, false)) >= 0)
-        if (pool->workers[seat]->has_thread)
-            filch_seat_call(&pool->workers[seat]->seat);
+    for (;;) {
+        /* seq_cst [stop-or-sleep] */
+        uint32_t seen = filch_load_seq_cst(&pool->stopping);
+        while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, false)) >= 0 ||
+               (seat = filch_sleep_pop(&pool->vacant, FILCH_ROLE_RUNNING, false)) >= 0) {
+            seat_count++;
+            if (pool->workers[seat]->has_thread)
+                filch_seat_call(&pool->workers[seat]->seat, FILCH_BED_ENDED);
+        }
+        if (seat_count == pool->worker_count)
+            break;
+        filch_futex_wait(&pool->stopping, seen, NULL);
+    }
     for (unsigned i = 0; i < pool->worker_count; i++)
         if (pool->workers[i]->has_thread)
             pthread_join(pool->workers[i]->thread, NULL);
@@ -290,16 +302,19 @@ static int check_process(filch_pool *pool)
 static bool call(filch_pool *pool, filch_worker *worker)
 {
     if (worker->has_thread) {
-        filch_seat_call(&worker->seat);
+        filch_seat_call(&worker->seat, FILCH_BED_CALLED);
         return true;
     }
-    if (filch_fault(FILCH_FAULT_THREAD) ||
-        pthread_create(&worker->thread, NULL, filch_worker_main, worker))
-        return false;
+    /* Before it starts: the next to look is whoever takes the seat after the thread gave it back. */
     worker->has_thread = true;
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&pool->thread_count, 1);
-    return true;
+    if (!filch_fault(FILCH_FAULT_THREAD) &&
+        pthread_create(&worker->thread, NULL, filch_worker_main, worker) == 0)
+        return true;
+    filch_fetch_add_relaxed(&pool->thread_count, -1u);
+    worker->has_thread = false;
+    return false;
 }
 
 void filch_pool_notify(filch_pool *pool, filch_worker *worker)

@@ -17,8 +17,9 @@
 
 #include <stdlib.h>
 
-/* How often a searcher looks around: each look takes the victim's cache line away from it. */
-#define SPIN_PAUSES 4
+/* A searcher asks for work after this many rounds without any: a question costs the victim a cache miss, and work
+ * that comes in the next moment needs none. */
+#define ROUNDS_BEFORE_ASKING 6
 
 static _Thread_local filch_worker *self_worker;
 
@@ -52,7 +53,7 @@ static void run_stolen(filch_strand *self)
     /* relaxed: claimed by [task-ready]; all that the forker may have done since is to say that it waits. */
     uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
 
-    ((filch_thunk *)thunk)(self->split.slots, task);
+    ((filch_thunk *)thunk)(filch_split_slots(&self->split), task);
 
     /* release [task-done], acquire [strand-waits]. The slot is its forker's again after this. */
     uintptr_t state = filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
@@ -66,7 +67,7 @@ static void run_job(filch_strand *self)
     filch_job *job = self->argument;
     filch_pool *pool = self->worker->pool;
 
-    job->fn(self->split.slots, job->arg);
+    job->fn(filch_split_slots(&self->split), job->arg);
 
     self->worker->waits_for = NULL;
     if (job->is_submitted) {
@@ -126,8 +127,8 @@ static filch_strand *take_injected(filch_worker *worker)
     return prepare(worker, run_job, job, job);
 }
 
-/* One round over all other workers. `*more` becomes whether the victim has more to give. */
-static filch_strand *steal(filch_worker *worker, bool *more)
+/* One round over all other workers. With `ask`, those that have nothing public are asked for more. */
+static filch_strand *steal(filch_worker *worker, bool ask)
 {
     filch_pool *pool = worker->pool;
 
@@ -144,10 +145,8 @@ static filch_strand *steal(filch_worker *worker, bool *more)
         if (worker->root && worker->root != root)
             continue;
         filch_slot *task;
-        uint32_t left;
-        switch (filch_split_steal(&victim->split, &task, &left)) {
+        switch (filch_split_steal(&victim->split, &task)) {
         case FILCH_STEAL_WON:
-            *more = left > 0;
             worker->victims.last = v;
             filch_count(worker, FILCH_COUNT_stolen);
             /* relaxed: the victim's root cannot change while its task is ours. */
@@ -157,7 +156,8 @@ static filch_strand *steal(filch_worker *worker, bool *more)
             break;
         case FILCH_STEAL_EMPTY:
             filch_count(worker, FILCH_COUNT_empty);
-            filch_split_ask(&victim->split);
+            if (ask)
+                filch_split_ask(&victim->split);
             break;
         }
     }
@@ -165,15 +165,13 @@ static filch_strand *steal(filch_worker *worker, bool *more)
     return NULL;
 }
 
-static filch_strand *find(filch_worker *worker, bool *more)
+static filch_strand *find(filch_worker *worker, bool ask)
 {
     filch_strand *strand = worker->next;
     worker->next = NULL;
-    if (!strand) {
+    if (!strand)
         strand = take_injected(worker);
-        *more = strand && !filch_inject_is_empty(&worker->pool->inject);
-    }
-    return strand ? strand : steal(worker, more);
+    return strand ? strand : steal(worker, ask);
 }
 
 /* Run the strand until its task ends or waits. */
@@ -207,17 +205,17 @@ static void run(filch_worker *worker, filch_strand *strand)
         worker->next = strand;
 }
 
-/* Is there work that nobody has? Asks every strand to publish what it has. */
-static bool look_everywhere(filch_pool *pool, const filch_worker *except)
+/* Is there work that nobody has? With `ask`, strands that show none are asked to publish what they have. */
+static bool look_everywhere(filch_pool *pool, bool ask)
 {
     bool found = !filch_inject_is_empty(&pool->inject);
     for (unsigned i = 0; i < pool->worker_count && !found; i++) {
         /* acquire [strand-shown], seq_cst [strand-or-sleep] */
         filch_strand *strand = filch_load_seq_cst(&pool->workers[i]->strand);
-        if (!strand || pool->workers[i] == except)
+        if (!strand)
             continue;
         found = filch_split_has_public(&strand->split);
-        if (!found)
+        if (!found && ask)
             filch_split_ask(&strand->split);
     }
     return found;
@@ -225,8 +223,17 @@ static bool look_everywhere(filch_pool *pool, const filch_worker *except)
 
 void filch_pool_notify_if_work(filch_pool *pool)
 {
-    if (look_everywhere(pool, NULL))
+    if (look_everywhere(pool, true))
         filch_pool_notify(pool, NULL);
+}
+
+/* A searcher has found something. Others may have published meanwhile and counted on it. */
+static void stop_searching(filch_worker *worker)
+{
+    filch_pool *pool = worker->pool;
+    if (filch_sleep_found(&pool->sleep) && filch_sleep_sleeper_count(&pool->sleep) > 0 &&
+        look_everywhere(pool, false))
+        filch_pool_notify(pool, worker);
 }
 
 /* Spinning pays only while the one we wait for has a CPU to run on. */
@@ -238,17 +245,18 @@ static bool may_spin(filch_worker *worker, uint64_t since)
 }
 
 /* Look for work until there is some, or time is up, or `job` is complete. */
-static filch_strand *search(filch_worker *worker, filch_job *job, bool *more)
+static filch_strand *search(filch_worker *worker, filch_job *job)
 {
     uint64_t since = filch_clock_ns();
     filch_strand *strand;
 
-    while (!(strand = find(worker, more)) && may_spin(worker, since)) {
+    for (unsigned round = 0; !(strand = find(worker, round >= ROUNDS_BEFORE_ASKING)); round++) {
         /* relaxed: a hint; the sleep that follows looks again. */
         if (job ? filch_job_is_done(job) : filch_load_relaxed(&worker->pool->stopping))
             break;
-        for (int i = 0; i < SPIN_PAUSES; i++)
-            filch_pause();
+        if (!may_spin(worker, since))
+            break;
+        filch_pause();
     }
     return strand;
 }
@@ -258,16 +266,15 @@ void *filch_worker_main(void *argument)
     filch_worker *worker = argument;
     filch_pool *pool = worker->pool;
     bool searching = true; /* whoever started us counted us as searcher */
-    bool more = false;
 
     set_self(worker);
     worker->outer = NULL;
     filch_thread_start(worker);
     for (;;) {
-        filch_strand *strand = searching ? search(worker, NULL, &more) : find(worker, &more);
+        filch_strand *strand = searching ? search(worker, NULL) : find(worker, false);
         if (strand) {
-            if (searching && filch_sleep_found(&pool->sleep) && more)
-                filch_pool_notify(pool, worker);
+            if (searching)
+                stop_searching(worker);
             searching = false;
             run(worker, strand);
             continue;
@@ -284,12 +291,14 @@ void *filch_worker_main(void *argument)
         if (filch_strands_are_left(&pool->strands))
             filch_pool_notify_if_work(pool);
         /* seq_cst [stop-or-sleep] */
-        if (filch_load_seq_cst(&pool->stopping))
+        if (filch_load_seq_cst(&pool->stopping)) {
+            /* seq_cst [stop-or-sleep]: the destroyer waits for a change. */
+            filch_fetch_add_seq_cst(&pool->stopping, 1);
+            filch_futex_wake(&pool->stopping, 1);
             break;
+        }
         filch_count(worker, FILCH_COUNT_sleeps);
-        filch_seat_sleep(&worker->seat);
-        /* relaxed: [called] carries it; and if not, the next sleep sees it. */
-        if (filch_load_relaxed(&pool->stopping))
+        if (!filch_seat_sleep(&worker->seat))
             break;
         searching = true;
     }
@@ -302,7 +311,6 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     filch_pool *pool = worker->pool;
     filch_worker *previous = filch_worker_self();
     bool is_guest = filch_worker_self_in(pool) != worker;
-    bool more;
 
     /* The seat may be ours already, further out on this stack: its loop goes on when we return. */
     filch_context native = worker->native;
@@ -323,14 +331,14 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
         filch_count(worker, FILCH_COUNT_injected);
         strand = prepare(worker, run_job, job, job);
     } else {
-        strand = find(worker, &more);
+        strand = find(worker, true);
     }
     while (strand) {
         run(worker, strand);
         strand = worker->next;
         if (!strand && job && filch_job_is_done(job))
             break;
-        strand = search(worker, job, &more);
+        strand = search(worker, job);
     }
 
     worker->root = outer_root;
