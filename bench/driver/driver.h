@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the driver share.
+ *
+ *     driver.c   the command line and the rounds
+ *     works.c    what there is to run, at which size, and the figures to reach
+ *     run.c      one program, once
+ *     machine.c  where, and who else was there
+ *     results.c  what was measured; the file for scripts
+ *     report.c   the table for people, and what was reached
+ */
+#ifndef BENCH_DRIVER_H
+#define BENCH_DRIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    WORKERS_LISTED_MAX = 8, /* worker counts on one command line */
+    WORKERS_MAX = 1024,
+    ROUNDS_MAX = 100,
+    REPEATS_MAX = 5, /* runs in one round */
+    RUNS_MAX = ROUNDS_MAX * REPEATS_MAX,
+    FIGURES_MAX = 4, /* numbers in a RESULT line */
+};
+
+/* ---- works.c ---- */
+
+typedef enum bench_variant {
+    VARIANT_SERIAL, /* first: everything is compared with it */
+    VARIANT_FILCH,
+    VARIANT_TBB,
+    VARIANT_GOMP,
+    VARIANT_LIBOMP,
+    VARIANT_RAYON,
+    VARIANT_COUNT,
+} bench_variant;
+
+extern const char *const variant_names[VARIANT_COUNT];
+
+typedef enum work_kind {
+    WORK_TIMED, /* the less time the better, in proportion to the serial twin */
+    WORK_IDLE,  /* CPU time while nothing happens */
+    WORK_WAKE,  /* a distribution, beside that of the bare futex */
+    WORK_POOL,  /* mean time per pool */
+} work_kind;
+
+typedef struct bench_work {
+    const char *name;
+    const char *title;
+    const char *unit; /* what a run consists of many of, or NULL */
+    work_kind kind;
+    unsigned variants; /* bit i: variant i can do it */
+    int workers_min;   /* 2 for what the calling thread alone does not do; 0 is 1 */
+    int repeats;  /* runs in one round, for what is over before the machine is steady; 0 is 1 */
+    long size[2]; /* full, short */
+    long peer_size[2]; /* for slow peers, or 0: the same */
+} bench_work;
+
+extern const bench_work works[];
+extern const int work_count;
+
+long work_size(const bench_work *work, bench_variant variant, bool is_short);
+
+/* How many units a run of this size has; 1 where units mean nothing. */
+double work_units(const bench_work *work, long size);
+
+/* The figures that filch has to reach. */
+typedef enum target_kind {
+    TARGET_SLOWDOWN_MAX, /* T/Ts */
+    TARGET_SPEEDUP_MIN,  /* Ts/T */
+    TARGET_UNIT_NS_MAX,  /* time per unit */
+    TARGET_CPU_MS_MAX,   /* of an idle pool */
+    TARGET_MEDIAN_MAX,   /* wake, times the bare futex */
+    TARGET_P99_MAX,
+} target_kind;
+
+typedef struct bench_target {
+    const char *work;
+    int workers;
+    target_kind kind;
+    double limit;
+} bench_target;
+
+extern const bench_target targets[];
+extern const int target_count;
+
+/* With more workers than cores, T may be this many times T with one worker per core. */
+#define OVERSUBSCRIBED_MAX 1.10
+
+/* The name nearest to a mistyped one, or NULL when none is near. `name(i)` is NULL at the end. */
+const char *nearest_name(const char *typed, const char *(*name)(int index));
+
+const char *work_name(int index);    /* NULL at the end */
+const char *variant_name(int index); /* NULL at the end */
+
+/* ---- run.c ---- */
+
+typedef enum run_status {
+    RUN_NONE, /* not asked for */
+    RUN_OK,
+    RUN_SKIPPED, /* the variant has no such work */
+    RUN_MISSING, /* the program was not built */
+    RUN_FAILED,
+} run_status;
+
+typedef struct run_outcome {
+    run_status status;
+    char reason[200]; /* when it is not RUN_OK */
+    uint64_t figures[FIGURES_MAX];
+    char checksum[32]; /* empty for wake */
+} run_outcome;
+
+/* Run `<folder>/filch-bench-<variant> <work> <workers> <size>` and read its RESULT. */
+void run_program(const char *folder, bench_variant variant, const bench_work *work, int workers,
+                 long size, run_outcome *outcome);
+
+/* ---- machine.c ---- */
+
+int core_count(void);
+
+/* CPU seconds used so far by everybody but the driver and its programs. */
+double others_seconds(void);
+
+/* One line: processor, cores, kernel. */
+void machine_print(void);
+
+/* ---- results.c ---- */
+
+/* All runs of one work by one variant with one number of workers. */
+typedef struct bench_cell {
+    run_status status;
+    char reason[200];
+    int run_count;
+    uint64_t figures[FIGURES_MAX][RUNS_MAX]; /* those of wake, or just the time */
+    char checksum[32];
+} bench_cell;
+
+typedef struct bench_comparison {
+    bool is_short;
+    int rounds;
+    int workers[WORKERS_LISTED_MAX]; /* ascending */
+    int workers_count;
+    unsigned works;      /* bit i: works[i] was asked for */
+    unsigned variants;   /* bit i: variant i likewise */
+    double others_share; /* of the cores, used by other programs meanwhile */
+    bench_cell *cells;   /* by work, variant and index in workers */
+} bench_comparison;
+
+bench_cell *comparison_cell(const bench_comparison *comparison, int work, bench_variant variant,
+                            int workers_index);
+
+/* Whether this combination is to be run. The serial twin runs once, with one worker. */
+bool comparison_has(const bench_comparison *comparison, int work, bench_variant variant,
+                    int workers_index);
+
+/* Add the outcome to its cell. False when the checksum is neither the known one nor, where none is
+ * known, the serial twin's; the cell is then a failed one. */
+bool comparison_add(const bench_comparison *comparison, int work, bench_variant variant,
+                    int workers_index, const run_outcome *outcome);
+
+/* Over the runs of a cell, which has at least one. */
+double cell_min(const bench_cell *cell, int figure);
+double cell_median(const bench_cell *cell, int figure);
+
+/* The shortest time per unit, so that runs of different sizes compare; 0 when there is none. */
+double unit_ns(const bench_comparison *comparison, int work, bench_variant variant,
+               int workers_index);
+
+/* The same for the serial twin. */
+double serial_unit_ns(const bench_comparison *comparison, int work);
+
+/* One JSON object per line and cell. Returns 0 or -errno. */
+int results_write(const bench_comparison *comparison, const char *path);
+
+/* ---- report.c ---- */
+
+void report_print(const bench_comparison *comparison);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a workload looks like to main.c.
+ *
+ * Every file of this folder that is named after a workload is compiled twice: with BENCH_FILCH = 1
+ * into filch-bench-filch, with BENCH_FILCH = 0 into filch-bench-serial. The serial twin is what a
+ * C programmer writes who has never heard of tasks; all ratios are to it.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "kernels.h"
+#include "probe.h"
+
+#if BENCH_FILCH
+#include <filch/filch.h>
+#define BENCH_VARIANT "filch"
+#else
+typedef struct filch_pool filch_pool;
+#define BENCH_VARIANT "serial"
+#endif
+
+typedef struct bench_run {
+    unsigned workers;
+    long size;
+    filch_pool *pool; /* its threads have started; NULL in the serial twin */
+
+    /* Filled in by the workload. */
+    uint64_t elapsed_ns;
+    int64_t checksum;
+    probe_wake_figures wake; /* only by wake, instead of the two above */
+} bench_run;
+
+/* Run once, timing nothing but the work itself. Returns 0 or -errno: -EINVAL for a size that the
+ * workload cannot have, -ENOTSUP where there is no serial twin. */
+int bench_fib(bench_run *run);
+int bench_nqueens(bench_run *run);
+int bench_quicksort(bench_run *run);
+int bench_matmul(bench_run *run);
+int bench_uts(bench_run *run);
+int bench_for(bench_run *run);
+int bench_small_for(bench_run *run);
+int bench_flat(bench_run *run);
+int bench_idle(bench_run *run);
+int bench_wake(bench_run *run);
+int bench_pool(bench_run *run);
+int bench_first(bench_run *run);
+
+/* Run fib for PROBE_WARM_UP_NS. Returns 0 or -errno. */
+int bench_warm_up(filch_pool *pool);
+
+#endif
