@@ -117,17 +117,9 @@ filch_strand *filch_strand_take(filch_strands *list)
         return strand;
 
     strand = create(list->stack_bytes);
+    if (!strand)
+        return NULL;
     filch_lock_acquire(&list->lock);
-    /* relaxed: under the lock. */
-    filch_store_relaxed(&list->were_short, !strand);
-    if (!strand) {
-        /* One may have come back meanwhile; its giver did not know that we wait for it. */
-        strand = list->free;
-        if (strand)
-            list->free = strand->next_free;
-        filch_lock_release(&list->lock);
-        return strand;
-    }
     strand->id = list->count++;
     strand->next_all = list->all;
     list->all = strand;
@@ -141,22 +133,6 @@ void filch_strand_give(filch_strands *list, filch_strand *strand)
     strand->next_free = list->free;
     list->free = strand;
     filch_lock_release(&list->lock);
-}
-
-bool filch_strands_were_short(filch_strands *list)
-{
-    /* relaxed: [lock-passed] ordered it when the caller gave its strand back. */
-    return filch_load_relaxed(&list->were_short) != 0;
-}
-
-bool filch_strands_are_left(filch_strands *list)
-{
-    if (!filch_strands_were_short(list))
-        return true;
-    filch_lock_acquire(&list->lock);
-    bool are_left = list->free != NULL;
-    filch_lock_release(&list->lock);
-    return are_left;
 }
 
 filch_strand *filch_strand_find_guard(filch_strands *list, const void *address)

@@ -46,7 +46,6 @@ typedef struct filch_strands {
     unsigned count;
     size_t stack_bytes;
     const char *name;          /* of the pool, for the message about a stack that overflows */
-    filch_atomic_u32 were_short; /* 1: the last attempt to create one failed */
 } filch_strands;
 
 /* stack_bytes is rounded up to whole pages. */
@@ -61,10 +60,6 @@ void filch_strands_rebuild(filch_strands *list);
 /* A free strand, or a new one; NULL when there is no memory for it. */
 filch_strand *filch_strand_take(filch_strands *list);
 void filch_strand_give(filch_strands *list, filch_strand *strand);
-
-/* Whether the last attempt to create a strand failed; and if so, whether there is a free one now. */
-bool filch_strands_were_short(filch_strands *list);
-bool filch_strands_are_left(filch_strands *list);
 
 /* Go on in the strand; returns when it leaves, perhaps for another thread to enter it next. */
 void filch_strand_enter(filch_strand *strand, filch_context *from);

@@ -7,6 +7,7 @@
  *   strand-waits     run -> run_stolen
  *   strand-shown     run -> steal, look_everywhere
  *   strand-or-sleep  run x look_everywhere
+ *   on-shelf         shelve_spare -> take_from_shelf   carries a free strand.
  *   stop-or-sleep    filch_worker_main x stop_threads in pool.c
  */
 #include "worker/worker.h"
@@ -80,27 +81,38 @@ static void run_job(filch_strand *self)
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
 
-/* A strand for the next task, or NULL: no memory, so do without the task. */
+static filch_strand *take_from_shelf(filch_worker *worker)
+{
+    /* relaxed: a hint, to leave the line alone. */
+    if (!filch_load_relaxed(&worker->shelf))
+        return NULL;
+    /* acquire [on-shelf] */
+    return filch_exchange_acq_rel(&worker->shelf, NULL);
+}
+
+/* A strand for the next task, or NULL: there is no memory, so do without the task. */
 static filch_strand *have_spare(filch_worker *worker)
 {
+    filch_pool *pool = worker->pool;
+
     if (!worker->spare)
-        worker->spare = filch_strand_take(&worker->pool->strands);
+        worker->spare = take_from_shelf(worker);
+    if (!worker->spare)
+        worker->spare = filch_strand_take(&pool->strands);
+    for (unsigned i = 0; !worker->spare && i < pool->worker_count; i++)
+        worker->spare = take_from_shelf(pool->workers[i]);
     return worker->spare;
 }
 
-/* Who found no strand sleeps, and a task may wait for it. */
-static void give(filch_pool *pool, filch_strand *strand)
+/* Before the seat is given up. Returns whether there was one: who has none need not look for work again. */
+static bool shelve_spare(filch_worker *worker)
 {
-    filch_strand_give(&pool->strands, strand);
-    if (filch_strands_were_short(&pool->strands))
-        filch_pool_notify_if_work(pool);
-}
-
-static void give_spare(filch_worker *worker)
-{
-    if (worker->spare)
-        give(worker->pool, worker->spare);
+    filch_strand *spare = worker->spare;
     worker->spare = NULL;
+    if (spare)
+        /* release [on-shelf] */
+        filch_store_release(&worker->shelf, spare);
+    return spare != NULL;
 }
 
 static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *), void *argument,
@@ -190,7 +202,7 @@ static void run(filch_worker *worker, filch_strand *strand)
     filch_slot *child = worker->waits_for;
     if (!child) {
         if (worker->spare)
-            give(worker->pool, strand);
+            filch_strand_give(&worker->pool->strands, strand);
         else
             worker->spare = strand;
         return;
@@ -247,16 +259,17 @@ static bool may_spin(filch_worker *worker, uint64_t since)
 /* Look for work until there is some, or time is up, or `job` is complete. */
 static filch_strand *search(filch_worker *worker, filch_job *job)
 {
-    uint64_t since = filch_clock_ns();
-    filch_strand *strand;
+    filch_strand *strand = find(worker, false);
+    uint64_t since = strand ? 0 : filch_clock_ns();
 
-    for (unsigned round = 0; !(strand = find(worker, round >= ROUNDS_BEFORE_ASKING)); round++) {
+    for (unsigned round = 1; !strand; round++) {
         /* relaxed: a hint; the sleep that follows looks again. */
         if (job ? filch_job_is_done(job) : filch_load_relaxed(&worker->pool->stopping))
             break;
         if (!may_spin(worker, since))
             break;
         filch_pause();
+        strand = find(worker, round >= ROUNDS_BEFORE_ASKING);
     }
     return strand;
 }
@@ -285,10 +298,10 @@ void *filch_worker_main(void *argument)
             if (searching)
                 continue;
         }
-        give_spare(worker);
+        bool may_run = shelve_spare(worker);
         filch_sleep_push(&pool->sleep, worker->index,
                          searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
-        if (filch_strands_are_left(&pool->strands))
+        if (may_run)
             filch_pool_notify_if_work(pool);
         /* seq_cst [stop-or-sleep] */
         if (filch_load_seq_cst(&pool->stopping)) {
@@ -347,7 +360,8 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
         filch_split_arm(&outer_strand->split);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, outer_strand);
-    give_spare(worker);
+    if (is_guest)
+        shelve_spare(worker);
     if (is_guest && pool->options.report_overflow)
         filch_overflow_leave(&worker->overflow);
     set_self(previous);

@@ -51,11 +51,12 @@ struct filch_worker {
 
     /* Where thieves look. Written by whoever sits here. */
     FILCH_ATOMIC(filch_strand *) strand __attribute__((aligned(FILCH_CACHE_LINE)));
+    FILCH_ATOMIC(filch_strand *) shelf; /* whoever needs a strand and gets none elsewhere may take it */
 
     /* All that follows belongs to whoever sits here. */
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
     filch_strand *next;    /* resume this one before anything else */
-    filch_strand *spare;   /* an empty one, for the next task */
+    filch_strand *spare;   /* an empty one, for the next task; on the shelf while nobody sits here */
     filch_slot *waits_for; /* why the strand left: a stolen child, or NULL: its task has ended */
     void *root;            /* a guest helps only this filch_run; NULL: everything */
     filch_worker *outer;   /* the seat that this thread holds further out, in another pool */
