@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tests with several threads share: checks for any stack, counters, latches, child processes.
+ * What tests with several threads share: checks for any stack, counters, latches.
  *
  * cmocka's assertions jump out of the test, so they are for the test's own thread and stack. Tasks use
  * CHECK, which ends the program.
@@ -21,7 +21,8 @@
 #include "base/futex.h"
 #include "base/rng.h"
 
-#include <filch/filch.h>
+#include <filch/task.h>
+#include <filch/trace.h>
 
 #include <errno.h>
 #include <limits.h>
@@ -31,8 +32,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__)
@@ -62,7 +61,7 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
 #ifdef TEST_TSAN
-/* The child of a fork() starts threads, and ends without a report of those it did not inherit. */
+/* The child of a fork() starts threads, and ends without a report of those that it did not inherit. */
 const char *__tsan_default_options(void);
 TEST_UNUSED const char *__tsan_default_options(void)
 {
@@ -161,68 +160,6 @@ static TEST_UNUSED void spin(unsigned rounds)
 {
     for (unsigned i = 0; i < rounds; i++)
         __asm__ volatile("" ::"r"(i));
-}
-
-/* ---- child processes --------------------------------------------------------------------------- */
-
-/* How one ended, and what it wrote to standard error. */
-typedef struct child {
-    int status;
-    char text[4096];
-} child;
-
-#define CHILD_SECONDS (TEST_SLOWNESS > 1 ? 60 : 20)
-
-/* Run fn(arg) in a child process, which ends with exit code 0 when it returns and by SIGALRM when it hangs. */
-static TEST_UNUSED child run_in_child(void (*fn)(void *arg), void *arg)
-{
-    child c = {.status = -1};
-    int ends[2];
-
-    fflush(NULL);
-    assert_int_equal(pipe(ends), 0);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        struct rlimit no_core = {0, 0};
-        setrlimit(RLIMIT_CORE, &no_core);
-        /* cmocka and sanitizers have their own ideas. */
-        signal(SIGSEGV, SIG_DFL);
-        signal(SIGABRT, SIG_DFL);
-        dup2(ends[1], STDERR_FILENO);
-        close(ends[0]);
-        close(ends[1]);
-        alarm(CHILD_SECONDS);
-        fn(arg);
-        _exit(0);
-    }
-    close(ends[1]);
-    size_t length = 0;
-    for (;;) {
-        char rest[256];
-        bool is_full = length + 1 >= sizeof c.text;
-        ssize_t got = is_full ? read(ends[0], rest, sizeof rest)
-                              : read(ends[0], c.text + length, sizeof c.text - 1 - length);
-        if (got <= 0)
-            break;
-        length += is_full ? 0 : (size_t)got;
-    }
-    close(ends[0]);
-    assert_int_equal(waitpid(pid, &c.status, 0), pid);
-    return c;
-}
-
-static TEST_UNUSED bool has_ended_by(const child *c, int signal_number)
-{
-    return WIFSIGNALED(c->status) && WTERMSIG(c->status) == signal_number;
-}
-
-static TEST_UNUSED void assert_exit_code(const child *c, int code)
-{
-    if (!WIFEXITED(c->status) || WEXITSTATUS(c->status) != code)
-        fail_msg("expected exit code %d; it was %s %d, and it wrote: %s", code,
-                 WIFEXITED(c->status) ? "exit code" : "signal",
-                 WIFEXITED(c->status) ? WEXITSTATUS(c->status) : WTERMSIG(c->status), c->text);
 }
 
 #endif

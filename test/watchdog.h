@@ -2,7 +2,7 @@
 /*
  * A watchdog: a test program that makes no progress for a while says what its pool did, and aborts.
  *
- *     static filch_pool *pool = watched_pool_create(&options);     is progress
+ *     filch_pool *pool = watched_pool_create(&options);            is progress
  *     watchdog_kick();                                             is progress
  *     cmocka_run_group_tests_name("x", tests, watchdog_start, watchdog_stop)
  *
@@ -74,6 +74,8 @@ static void *watchdog_main(void *argument TEST_UNUSED)
 static TEST_UNUSED int watchdog_start(void **state TEST_UNUSED)
 {
     test_seed();
+    /* relaxed: nobody else is there yet. */
+    filch_store_relaxed(&watchdog.stop, 0);
     return pthread_create(&watchdog.thread, NULL, watchdog_main, NULL);
 }
 

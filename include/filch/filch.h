@@ -31,6 +31,7 @@
 #include <filch/error.h>
 #include <filch/loop.h>
 #include <filch/pool.h>
+#include <filch/sort.h>
 #include <filch/strand.h>
 #include <filch/task.h>
 #include <filch/trace.h>

@@ -80,6 +80,7 @@ FILCH_API filch_slot *filch_join(filch_slot *f, filch_slot *mark);
 FILCH_API unsigned filch_check_fork(filch_slot *f);
 FILCH_API void filch_check_join(filch_slot *f, unsigned order, const char *name, const char *file,
                                 int line);
+FILCH_API void filch_check_sync(filch_slot *f, filch_slot *mark);
 
 /* Used by FILCH_RUN: like filch_run, but where that returns an error, runs the task serially. */
 FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
@@ -101,7 +102,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     FILCH_DEFINE_FORK(__VA_ARGS__, ~)                                                              \
     FILCH_DEFINE_JOIN(__VA_ARGS__, ~)                                                              \
     FILCH_DEFINE_RUN(__VA_ARGS__, ~)                                                               \
-    struct filch_slot
+    FILCH_DEFINE_END(__VA_ARGS__, ~)
 
 #define FILCH_BODY(...) FILCH_BODY_(__VA_ARGS__, ~)
 #define FILCH_BODY_(R, name, ...)                                                                  \
@@ -132,7 +133,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
                             "fork it, or pass a pointer");                                         \
         FILCH_OF(_spawn, __VA_ARGS__)(&filch_here, filch_mark FILCH_ARGUMENTS(__VA_ARGS__));       \
     } while (0)
-#define FILCH_SYNC() (void)(filch_here = filch_join(filch_here, filch_mark))
+#define FILCH_SYNC()                                                                               \
+    (FILCH_CHECK_SYNC(), (void)(filch_here = filch_join(filch_here, filch_mark)))
 
 #define FILCH_RUN(pool, ...) FILCH_OF(_run, __VA_ARGS__)((pool)FILCH_ARGUMENTS(__VA_ARGS__))
 
@@ -176,10 +178,13 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         filch_slot *filch_f = *filch_at;                                                           \
         FILCH_CHECK_FORK(filch_child, filch_f);                                                    \
         FILCH_EACH(FILCH_TO_CHILD, __VA_ARGS__)                                                    \
-        if (name##_fits)                                                                           \
-            *(name##_args *)(void *)filch_f->room = filch_child->args;                             \
-        else                                                                                       \
+        if (name##_fits) {                                                                         \
+            name##_args *const filch_args = (name##_args *)(void *)filch_f->room;                  \
+            (void)filch_args;                                                                      \
+            FILCH_EACH(FILCH_TO_SLOT, __VA_ARGS__)                                                 \
+        } else {                                                                                   \
             *(name##_forked **)(void *)filch_f->room = filch_child;                                \
+        }                                                                                          \
         /* relaxed: carried to thieves by [task-ready] when the slot is published. */              \
         filch_store_relaxed(&filch_f->state, (uintptr_t)name##_thunk);                             \
         if (filch_fork_is_slow(filch_f))                                                           \
@@ -192,6 +197,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
                                               FILCH_EACH(FILCH_PARAM, __VA_ARGS__))                \
     {                                                                                              \
         filch_slot *const filch_f = *filch_at;                                                     \
+        FILCH_CHECK_SPAWN(filch_f);                                                                \
         name##_args *const filch_args = (name##_args *)(void *)filch_f->room;                      \
         (void)filch_args;                                                                          \
         FILCH_EACH(FILCH_TO_SLOT, __VA_ARGS__)                                                     \
@@ -229,6 +235,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         FILCH_PICK(R, FILCH_NOTHING, FILCH_RETURN_RESULT)()                                        \
     }
 
+/* Something that takes the semicolon. */
+#define FILCH_DEFINE_END(R, name, ...) typedef struct name##_forked name##_forked
+
 /* What is different when the result is void. */
 #define FILCH_NOTHING(...)
 #define FILCH_RESULT_FIELD(R) R result;
@@ -250,11 +259,15 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #if FILCH_CHECKED
 #define FILCH_CHECK_FIELD unsigned order;
 #define FILCH_CHECK_FORK(child, f) (child)->order = filch_check_fork(f)
+#define FILCH_CHECK_SPAWN(f) (void)filch_check_fork(f)
+#define FILCH_CHECK_SYNC() filch_check_sync(filch_here, filch_mark)
 #define FILCH_CHECK_JOIN(child)                                                                    \
     filch_check_join((child).slot, (child).order, #child, __FILE__, __LINE__)
 #else
 #define FILCH_CHECK_FIELD
 #define FILCH_CHECK_FORK(child, f) (void)0
+#define FILCH_CHECK_SPAWN(f) (void)0
+#define FILCH_CHECK_SYNC() (void)0
 #define FILCH_CHECK_JOIN(child) (void)0
 #endif
 

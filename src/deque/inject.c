@@ -39,6 +39,18 @@ filch_job *filch_inject_take(filch_inject *queue)
     return job;
 }
 
+void filch_inject_put_back(filch_inject *queue, filch_job *job)
+{
+    filch_lock_acquire(&queue->lock);
+    job->next = queue->first;
+    queue->first = job;
+    if (!job->next)
+        queue->last = &job->next;
+    /* seq_cst [inject-or-sleep] */
+    filch_fetch_add_seq_cst(&queue->count, 1);
+    filch_lock_release(&queue->lock);
+}
+
 void filch_job_wait(filch_job *job)
 {
     uint32_t state = FILCH_JOB_PENDING;
@@ -47,11 +59,4 @@ void filch_job_wait(filch_job *job)
         return;
     while (!filch_job_is_done(job))
         filch_futex_wait(&job->state, FILCH_JOB_AWAITED, NULL);
-}
-
-void filch_job_finish(filch_job *job)
-{
-    /* release [job-done]. The job may be gone after this; waking needs only its address. */
-    if (filch_exchange_acq_rel(&job->state, FILCH_JOB_DONE) == FILCH_JOB_AWAITED)
-        filch_futex_wake(&job->state, 1);
 }

@@ -7,7 +7,8 @@
  * Edges
  *   inject-or-sleep  filch_inject_push: count  x  filch_inject_is_empty
  *                    with the sleep word (src/sleep/README.md).
- *   job-done         filch_job_finish -> filch_job_wait   carries all that the job did.
+ *   job-done         finish_job in src/worker/worker.c -> filch_job_wait, filch_job_is_done
+ *                    carries all that the job did.
  */
 #ifndef FILCH_DEQUE_INJECT_H
 #define FILCH_DEQUE_INJECT_H
@@ -18,15 +19,18 @@
 
 enum filch_job_state {
     FILCH_JOB_PENDING,
-    FILCH_JOB_AWAITED, /* pending, and a thread sleeps until it is done */
+    FILCH_JOB_AWAITED,   /* pending, and a thread sleeps until it is done */
+    FILCH_JOB_SUSPENDED, /* pending, and the strand that waits for it was left */
     FILCH_JOB_DONE,
 };
 
-/* A task from outside. */
+/* A task from outside; or, with fn NULL, a strand that is to be resumed: its `waiter`. */
 typedef struct filch_job filch_job;
 struct filch_job {
     filch_fn *fn;
     void *arg;
+    void *waiter;            /* the strand that waits for this job */
+    filch_pool *waiter_pool; /* and its pool */
     filch_job *next;        /* under the queue's lock */
     bool is_submitted;      /* malloc'ed by filch_submit; otherwise on the stack of filch_run */
     filch_atomic_u32 state; /* of a job somebody waits for */
@@ -44,6 +48,9 @@ void filch_inject_push(filch_inject *queue, filch_job *job);
 /* The oldest job, or NULL. */
 filch_job *filch_inject_take(filch_inject *queue);
 
+/* It could not be run: it is the oldest again. */
+void filch_inject_put_back(filch_inject *queue, filch_job *job);
+
 static inline bool filch_inject_is_empty(filch_inject *queue)
 {
     /* seq_cst [inject-or-sleep] */
@@ -58,8 +65,5 @@ static inline bool filch_job_is_done(filch_job *job)
 
 /* Block this thread until the job is done. */
 void filch_job_wait(filch_job *job);
-
-/* The last touch of a job that somebody waits for. */
-void filch_job_finish(filch_job *job);
 
 #endif

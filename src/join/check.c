@@ -42,3 +42,11 @@ void filch_check_join(filch_slot *f, unsigned order, const char *name, const cha
                 file, line, name, strand->open_forks - order - 1);
     abort();
 }
+
+void filch_check_sync(filch_slot *f, filch_slot *mark)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    if (strand->open_forks != UNKNOWN)
+        strand->open_forks -= (unsigned)(f - mark);
+}

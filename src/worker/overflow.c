@@ -30,10 +30,13 @@ static void report(const filch_pool *pool, const filch_strand *strand)
 
 static void on_segv(int number, siginfo_t *info, void *ucontext)
 {
-    for (filch_worker *worker = filch_worker_self(); worker; worker = worker->outer) {
-        filch_strand *strand = filch_strand_find_guard(&worker->pool->strands, info->si_addr);
-        if (strand)
-            report(worker->pool, strand);
+    for (const filch_visit *visit = filch_visit_self(); visit; visit = visit->outer) {
+        filch_pool *pool = visit->worker->pool;
+        filch_strand *strand = filch_strand_find_guard(&pool->strands, info->si_addr);
+        if (strand) {
+            report(pool, strand);
+            break;
+        }
     }
     if (previous.sa_flags & SA_SIGINFO) {
         previous.sa_sigaction(number, info, ucontext);

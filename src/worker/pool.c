@@ -347,14 +347,10 @@ void filch_pool_end(filch_pool *pool)
         filch_futex_wake(&pool->pending, INT_MAX);
 }
 
-/* Sit down on a free seat and work on `job`, or with NULL on what is in the inject queue. Returns whether
- * the job was started. */
+/* Sit down on a free seat and work on `job`, or with NULL on what is in the inject queue. False: there is no seat,
+ * or no strand. */
 static bool visit(filch_pool *pool, filch_job *job)
 {
-    filch_worker *own = filch_worker_self_in(pool);
-    if (own)
-        return filch_worker_visit(own, job);
-
     filch_sleep *stack = &pool->vacant;
     int seat = filch_sleep_pop(stack, FILCH_ROLE_RUNNING, false);
     if (seat < 0) {
@@ -363,10 +359,10 @@ static bool visit(filch_pool *pool, filch_job *job)
     }
     if (seat < 0)
         return false;
-    bool is_started = filch_worker_visit(pool->workers[seat], job);
+    bool has_strand = filch_worker_visit(pool->workers[seat], job);
     filch_sleep_push(stack, (unsigned)seat, FILCH_ROLE_RUNNING);
     filch_pool_notify_if_work(pool);
-    return is_started;
+    return has_strand;
 }
 
 /* Where no thread can be started, those who come from outside do the work. */
@@ -378,6 +374,13 @@ static void visit_if_no_threads(filch_pool *pool)
             ;
 }
 
+void filch_pool_inject(filch_pool *pool, filch_job *job)
+{
+    filch_inject_push(&pool->inject, job);
+    filch_pool_notify(pool, NULL);
+    visit_if_no_threads(pool);
+}
+
 int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
 {
     int err = pool && fn ? check_process(pool) : -EINVAL;
@@ -385,13 +388,23 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
         return err;
 
     filch_job job = {.fn = fn, .arg = arg};
+    filch_worker *own = filch_worker_self_in(pool);
     filch_pool_begin(pool);
-    if (!visit(pool, &job)) {
-        filch_inject_push(&pool->inject, &job);
-        filch_pool_notify(pool, NULL);
+    if (own) {
+        /* A task of this pool, and we hold its seat, so nobody else might ever run the job. Without a strand for
+         * it the current one has to do: from its end on forks have no slots, and run when they are joined. */
+        if (filch_worker_visit(own, &job))
+            filch_worker_wait(&job);
+        else
+            /* relaxed: own variable. */
+            fn(filch_load_relaxed(&own->strand)->split.end, arg);
+    } else {
+        if (!visit(pool, &job))
+            filch_pool_inject(pool, &job);
+        else
+            visit_if_no_threads(pool);
+        filch_worker_wait(&job);
     }
-    visit_if_no_threads(pool);
-    filch_job_wait(&job);
     filch_pool_end(pool);
     return 0;
 }
@@ -407,9 +420,7 @@ int filch_submit(filch_pool *pool, filch_fn *fn, void *arg)
         return -ENOMEM;
     *job = (filch_job){.fn = fn, .arg = arg, .is_submitted = true};
     filch_pool_begin(pool);
-    filch_inject_push(&pool->inject, job);
-    filch_pool_notify(pool, NULL);
-    visit_if_no_threads(pool);
+    filch_pool_inject(pool, job);
     return 0;
 }
 

@@ -3,8 +3,9 @@
  * The loop: resume, else take from outside, else steal, else search, else sleep.
  *
  * Edges (src/sleep/README.md and src/join/README.md say more)
- *   task-done        run_stolen -> run
- *   strand-waits     run -> run_stolen
+ *   task-done        run_stolen -> await_child
+ *   job-done         finish_job -> await_job, filch_job_wait
+ *   strand-waits     await_child, await_job -> run_stolen, finish_job
  *   strand-shown     run -> steal, look_everywhere
  *   strand-or-sleep  run x look_everywhere
  *   on-shelf         shelve_spare -> take_from_shelf   carries a free strand.
@@ -22,28 +23,28 @@
  * that comes in the next moment needs none. */
 #define ROUNDS_BEFORE_ASKING 6
 
-static _Thread_local filch_worker *self_worker;
+static _Thread_local const filch_visit *self_visit;
 
 /* Not inlined: a compiler keeps the address of a thread-local variable over a switch to a strand that comes back
  * on another thread. */
-__attribute__((noinline)) filch_worker *filch_worker_self(void)
+__attribute__((noinline)) const filch_visit *filch_visit_self(void)
 {
-    filch_worker *worker = self_worker;
-    __asm__ volatile("" : "+r"(worker));
-    return worker;
+    const filch_visit *visit = self_visit;
+    __asm__ volatile("" : "+r"(visit));
+    return visit;
 }
 
-static __attribute__((noinline)) void set_self(filch_worker *worker)
+static __attribute__((noinline)) void set_self(const filch_visit *visit)
 {
-    self_worker = worker;
+    self_visit = visit;
 }
 
 filch_worker *filch_worker_self_in(const filch_pool *pool)
 {
-    filch_worker *worker = filch_worker_self();
-    while (worker && worker->pool != pool)
-        worker = worker->outer;
-    return worker;
+    const filch_visit *visit = filch_visit_self();
+    while (visit && visit->worker->pool != pool)
+        visit = visit->outer;
+    return visit ? visit->worker : NULL;
 }
 
 /* ---- what runs on a strand --------------------------------------------------------------------- */
@@ -58,9 +59,24 @@ static void run_stolen(filch_strand *self)
 
     /* release [task-done], acquire [strand-waits]. The slot is its forker's again after this. */
     uintptr_t state = filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
-    self->worker->waits_for = NULL;
     if (state & FILCH_TASK_AWAITED)
         self->worker->next = filch_strand_of(task);
+}
+
+/* The last touch of a job that somebody waits for, unless it is a strand: that goes on when we say so. */
+static void finish_job(filch_job *job)
+{
+    /* release [job-done], acquire [strand-waits] */
+    switch (filch_exchange_acq_rel(&job->state, FILCH_JOB_DONE)) {
+    case FILCH_JOB_AWAITED:
+        /* The job may be gone; waking needs only its address. */
+        filch_futex_wake(&job->state, 1);
+        break;
+    case FILCH_JOB_SUSPENDED:
+        job->fn = NULL;
+        filch_pool_inject(job->waiter_pool, job);
+        break;
+    }
 }
 
 static void run_job(filch_strand *self)
@@ -70,12 +86,25 @@ static void run_job(filch_strand *self)
 
     job->fn(filch_split_slots(&self->split), job->arg);
 
-    self->worker->waits_for = NULL;
     if (job->is_submitted) {
         free(job);
         filch_pool_end(pool);
     } else {
-        filch_job_finish(job);
+        finish_job(job);
+    }
+}
+
+void filch_worker_wait(filch_job *job)
+{
+    const filch_visit *visit = filch_visit_self();
+    /* relaxed: own variable. */
+    filch_strand *strand = visit ? filch_load_relaxed(&visit->worker->strand) : NULL;
+
+    if (!strand) {
+        filch_job_wait(job);
+    } else if (!filch_job_is_done(job)) {
+        visit->worker->waits_for_job = job;
+        filch_strand_leave(strand);
     }
 }
 
@@ -130,11 +159,15 @@ static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *),
 
 static filch_strand *take_injected(filch_worker *worker)
 {
-    if (worker->root || !have_spare(worker))
-        return NULL;
-    filch_job *job = filch_inject_take(&worker->pool->inject);
+    filch_job *job = worker->root ? NULL : filch_inject_take(&worker->pool->inject);
     if (!job)
         return NULL;
+    if (!job->fn)
+        return job->waiter;
+    if (!have_spare(worker)) {
+        filch_inject_put_back(&worker->pool->inject, job);
+        return NULL;
+    }
     filch_count(worker, FILCH_COUNT_injected);
     return prepare(worker, run_job, job, job);
 }
@@ -186,6 +219,37 @@ static filch_strand *find(filch_worker *worker, bool ask)
     return strand ? strand : steal(worker, ask);
 }
 
+/* The strand has left its stack to wait for a stolen child. */
+static void await_child(filch_worker *worker, filch_strand *strand)
+{
+    filch_slot *child = worker->waits_for;
+    /* acquire [task-done] */
+    uintptr_t state = filch_load_acquire(&child->state);
+
+    worker->waits_for = NULL;
+    filch_count(worker, FILCH_COUNT_suspensions);
+    /* release [strand-waits]: from here on the strand belongs to whoever completes the child.
+     * acquire [task-done]: or it is complete. */
+    if (state == FILCH_TASK_DONE ||
+        !filch_cas_acq_rel(&child->state, &state, state | FILCH_TASK_AWAITED))
+        worker->next = strand;
+}
+
+/* The same for a filch_run in a task. */
+static void await_job(filch_worker *worker, filch_strand *strand)
+{
+    filch_job *job = worker->waits_for_job;
+    uint32_t state = FILCH_JOB_PENDING;
+
+    worker->waits_for_job = NULL;
+    filch_count(worker, FILCH_COUNT_suspensions);
+    job->waiter = strand;
+    job->waiter_pool = worker->pool;
+    /* release [strand-waits]; acquire [job-done] */
+    if (!filch_cas_acq_rel(&job->state, &state, FILCH_JOB_SUSPENDED))
+        worker->next = strand;
+}
+
 /* Run the strand until its task ends or waits. */
 static void run(filch_worker *worker, filch_strand *strand)
 {
@@ -199,22 +263,15 @@ static void run(filch_worker *worker, filch_strand *strand)
 
     /* relaxed: thieves may find it for a while yet, and empty. */
     filch_store_relaxed(&worker->strand, NULL);
-    filch_slot *child = worker->waits_for;
-    if (!child) {
-        if (worker->spare)
-            filch_strand_give(&worker->pool->strands, strand);
-        else
-            worker->spare = strand;
-        return;
+    if (worker->waits_for) {
+        await_child(worker, strand);
+    } else if (worker->waits_for_job) {
+        await_job(worker, strand);
+    } else if (worker->spare) {
+        filch_strand_give(&worker->pool->strands, strand);
+    } else {
+        worker->spare = strand;
     }
-    /* acquire [task-done] */
-    uintptr_t state = filch_load_acquire(&child->state);
-    filch_count(worker, FILCH_COUNT_suspensions);
-    /* release [strand-waits]: from here on the strand belongs to whoever completes the child.
-     * acquire [task-done]: or it is complete. */
-    if (state == FILCH_TASK_DONE ||
-        !filch_cas_acq_rel(&child->state, &state, state | FILCH_TASK_AWAITED))
-        worker->next = strand;
 }
 
 /* Is there work that nobody has? With `ask`, strands that show none are asked to publish what they have. */
@@ -280,8 +337,8 @@ void *filch_worker_main(void *argument)
     filch_pool *pool = worker->pool;
     bool searching = true; /* whoever started us counted us as searcher */
 
-    set_self(worker);
-    worker->outer = NULL;
+    const filch_visit visit = {.worker = worker};
+    set_self(&visit);
     filch_thread_start(worker);
     for (;;) {
         filch_strand *strand = searching ? search(worker, NULL) : find(worker, false);
@@ -322,7 +379,7 @@ void *filch_worker_main(void *argument)
 bool filch_worker_visit(filch_worker *worker, filch_job *job)
 {
     filch_pool *pool = worker->pool;
-    filch_worker *previous = filch_worker_self();
+    const filch_visit visit = {worker, filch_visit_self()};
     bool is_guest = filch_worker_self_in(pool) != worker;
 
     /* The seat may be ours already, further out on this stack: its loop goes on when we return. */
@@ -330,21 +387,18 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     /* relaxed: own variable. */
     filch_strand *outer_strand = filch_load_relaxed(&worker->strand);
     void *outer_root = worker->root;
-    if (is_guest) {
-        worker->outer = previous;
-        if (pool->options.report_overflow)
-            filch_overflow_enter(&worker->overflow);
-    }
-    set_self(worker);
+    if (is_guest && pool->options.report_overflow)
+        filch_overflow_enter(&worker->overflow);
+    set_self(&visit);
 
-    filch_strand *strand = have_spare(worker);
-    bool is_started = strand && job;
     worker->root = job;
-    if (is_started) {
+    filch_strand *strand = have_spare(worker);
+    bool has_strand = strand != NULL;
+    if (!has_strand || !job) {
+        strand = find(worker, true);
+    } else {
         filch_count(worker, FILCH_COUNT_injected);
         strand = prepare(worker, run_job, job, job);
-    } else {
-        strand = find(worker, true);
     }
     while (strand) {
         run(worker, strand);
@@ -364,6 +418,6 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
         shelve_spare(worker);
     if (is_guest && pool->options.report_overflow)
         filch_overflow_leave(&worker->overflow);
-    set_self(previous);
-    return is_started;
+    set_self(visit.outer);
+    return has_strand;
 }

@@ -57,9 +57,10 @@ struct filch_worker {
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
     filch_strand *next;    /* resume this one before anything else */
     filch_strand *spare;   /* an empty one, for the next task; on the shelf while nobody sits here */
-    filch_slot *waits_for; /* why the strand left: a stolen child, or NULL: its task has ended */
+    /* Why the strand left: it waits for a stolen child, or for a job; or, both NULL, its task has ended. */
+    filch_slot *waits_for;
+    filch_job *waits_for_job;
     void *root;            /* a guest helps only this filch_run; NULL: everything */
-    filch_worker *outer;   /* the seat that this thread holds further out, in another pool */
     filch_victims victims;
     filch_overflow overflow;
     filch_pace_note paces[FILCH_PACE_NOTES];
@@ -96,8 +97,14 @@ static inline void filch_count(filch_worker *worker, enum filch_counter counter)
     filch_store_relaxed(value, filch_load_relaxed(value) + 1);
 }
 
-/* The seat that the calling thread holds in any pool, the innermost; or NULL. */
-filch_worker *filch_worker_self(void);
+/* A seat that a thread holds, in a list on its stack: a task of one pool may run one in another pool, and so on. */
+typedef struct filch_visit {
+    filch_worker *worker;
+    const struct filch_visit *outer;
+} filch_visit;
+
+/* The innermost, or NULL. */
+const filch_visit *filch_visit_self(void);
 
 /* The seat that the calling thread holds in this pool, or NULL. */
 filch_worker *filch_worker_self_in(const filch_pool *pool);
@@ -107,10 +114,12 @@ void *filch_worker_main(void *worker);
 
 /*
  * Act as `worker`: run `job` and help with what it forks until it is complete, or there is nothing to help with. With job
- * NULL: run what is in the inject queue. Returns whether the job was started; if not, there was no
- * memory for a strand.
+ * NULL: run what is in the inject queue. Returns false when there was no memory for a strand to run it on.
  */
 bool filch_worker_visit(filch_worker *worker, filch_job *job);
+
+/* Wait until `job` is done: on a strand by leaving it, elsewhere by blocking the thread. */
+void filch_worker_wait(filch_job *job);
 
 /* Count a job or a filch_run in and out; filch_pool_wait waits for none. */
 void filch_pool_begin(filch_pool *pool);
@@ -118,6 +127,9 @@ void filch_pool_end(filch_pool *pool);
 
 /* There is more to do: wake a worker if one sleeps and nobody searches. `worker`, who counts it, may be NULL. */
 void filch_pool_notify(filch_pool *pool, filch_worker *worker);
+
+/* Put a job into the inject queue, and see to it that somebody takes it. */
+void filch_pool_inject(filch_pool *pool, filch_job *job);
 
 /* Work may have been left behind by who gives up a seat: wake somebody for it. */
 void filch_pool_notify_if_work(filch_pool *pool);

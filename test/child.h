@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tests in a child process: of what ends a program, or of what a hang must not keep the others from.
+ */
+#ifndef FILCH_TEST_CHILD_H
+#define FILCH_TEST_CHILD_H
+
+#include "watchdog.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+/* How one ended, and what it wrote to standard error. */
+typedef struct ended {
+    int status;
+    char text[4096];
+} ended;
+
+#define CHILD_SECONDS (TEST_SLOWNESS > 1 ? 30 : 10)
+
+/*
+ * Run fn(arg) in a child process, which ends with exit code 0 when it returns and by SIGALRM when it hangs.
+ *
+ * The watchdog stops meanwhile: ThreadSanitizer does not let a child start threads when its parent had some.
+ */
+static TEST_UNUSED ended run_in_child(void (*fn)(void *arg), void *arg)
+{
+    ended c = {.status = -1};
+    int ends[2];
+
+    fflush(NULL);
+    assert_int_equal(pipe(ends), 0);
+    watchdog_stop(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rlimit no_core = {0, 0};
+        setrlimit(RLIMIT_CORE, &no_core);
+        /* cmocka and sanitizers have their own ideas. */
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGABRT, SIG_DFL);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        alarm(CHILD_SECONDS);
+        fn(arg);
+        _exit(0);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (;;) {
+        char rest[256];
+        bool is_full = length + 1 >= sizeof c.text;
+        ssize_t got = is_full ? read(ends[0], rest, sizeof rest)
+                              : read(ends[0], c.text + length, sizeof c.text - 1 - length);
+        if (got <= 0)
+            break;
+        length += is_full ? 0 : (size_t)got;
+    }
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &c.status, 0), pid);
+    assert_int_equal(watchdog_start(NULL), 0);
+    return c;
+}
+
+static TEST_UNUSED bool has_ended_by(const ended *c, int signal_number)
+{
+    return WIFSIGNALED(c->status) && WTERMSIG(c->status) == signal_number;
+}
+
+static TEST_UNUSED void assert_exit_code(const ended *c, int code)
+{
+    if (!WIFEXITED(c->status) || WEXITSTATUS(c->status) != code)
+        fail_msg("expected exit code %d; it was %s %d, and it wrote: %s", code,
+                 WIFEXITED(c->status) ? "exit code" : "signal",
+                 WIFEXITED(c->status) ? WEXITSTATUS(c->status) : WTERMSIG(c->status), c->text);
+}
+
+#endif
