@@ -5,7 +5,6 @@
 #include "child.h"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
 
 FILCH_TASK(long, fib, (long, n))
 {
@@ -677,11 +676,21 @@ TEST(a_task_may_create_use_and_destroy_another_pool)
     }
 }
 
-/* Reachable at the end, so that no leak is reported. */
 static filch_pool *pool_of_the_child;
+static int is_leaving_from_a_task;
+
+#ifdef TEST_ASAN
+/* A thread that ends the program on a strand has a stack of its own, which nobody searches for pointers. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void)
+{
+    return is_leaving_from_a_task;
+}
+#endif
 
 static void exit_inside(filch_slot *f TEST_UNUSED, void *arg)
 {
+    is_leaving_from_a_task = 1;
     exit(*(int *)arg);
 }
 
@@ -916,6 +925,15 @@ static void skip_with_tsan(void)
 #endif
 }
 
+/* AddressSanitizer's malloc, in gcc 12, may be locked for ever in the child of a busy process. */
+static void skip_with_asan(void)
+{
+#ifdef TEST_ASAN
+    print_message("AddressSanitizer: no malloc in the child of a busy process\n");
+    skip();
+#endif
+}
+
 static void use_inherited(void *arg)
 {
     filch_pool *pool = arg;
@@ -1034,6 +1052,50 @@ TEST(the_child_of_a_task_that_forked_is_told_that_its_pool_is_gone)
     }
 }
 
+typedef struct standing {
+    latch is_there, may_go;
+} standing;
+
+/* Stands on a strand, deep enough for others to come across what it has there. */
+__attribute__((noinline)) static int stand(standing *s, int depth)
+{
+    volatile char local[100];
+
+    local[depth] = 1;
+    if (depth > 0)
+        return local[depth] + stand(s, depth - 1);
+    latch_open(&s->is_there);
+    latch_wait(&s->may_go);
+    return local[depth];
+}
+
+static void stand_there(filch_slot *f TEST_UNUSED, void *arg)
+{
+    CHECK(stand(arg, 50) == 51);
+}
+
+TEST(the_child_of_a_fork_may_use_strands_that_were_in_use)
+{
+    skip_with_tsan();
+    FOR_EACH_COUNT(workers)
+    {
+        filch_pool *pool = watched_pool_of(workers);
+        standing s;
+        latch_init(&s.is_there, workers);
+        latch_init(&s.may_go, 1);
+        for (unsigned i = 0; i < workers; i++)
+            assert_int_equal(filch_submit(pool, stand_there, &s), 0);
+        latch_wait(&s.is_there);
+
+        ended c = run_in_child(use_inherited, pool);
+
+        latch_open(&s.may_go);
+        assert_int_equal(filch_pool_wait(pool), 0);
+        watched_pool_destroy(pool);
+        assert_exit_code(&c, 0);
+    }
+}
+
 static void *keep_busy(void *arg)
 {
     user *u = arg;
@@ -1045,27 +1107,29 @@ static void *keep_busy(void *arg)
 TEST(children_of_a_busy_process_neither_hang_nor_disturb_it)
 {
     skip_with_tsan();
+    skip_with_asan();
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
         counter stop = {0}, done = {0};
         user u = {pool, NULL, &stop, 0};
         pthread_t threads[2];
+        ended last = {.status = 0};
         unsigned submitted = 0, forks = (TEST_SLOWNESS > 1 ? 50 : 200) / COUNT_OF(worker_counts);
 
         for (unsigned i = 0; i < COUNT_OF(threads); i++)
             assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, &u), 0);
-        for (unsigned i = 0; i < forks; i++) {
+        for (unsigned i = 0; i < forks && last.status == 0; i++) {
             assert_int_equal(filch_submit(pool, tree_of_depth_8, &done), 0);
             submitted++;
-            ended c = run_in_child(use_inherited, pool);
-            assert_exit_code(&c, 0);
+            last = run_in_child(use_inherited, pool);
             watchdog_kick();
         }
         counter_set(&stop, 1);
         for (unsigned i = 0; i < COUNT_OF(threads); i++)
             assert_int_equal(pthread_join(threads[i], NULL), 0);
 
+        assert_exit_code(&last, 0);
         assert_int_equal(filch_pool_wait(pool), 0);
         assert_int_equal(counter_get(&done), submitted * TREE_8);
         watched_pool_destroy(pool);
@@ -1148,6 +1212,7 @@ int main(void)
         cmocka_unit_test(the_child_of_a_fork_may_destroy_the_pool_it_inherited),
         cmocka_unit_test(the_child_of_a_child_may_use_the_pool_too),
         cmocka_unit_test(the_child_of_a_task_that_forked_is_told_that_its_pool_is_gone),
+        cmocka_unit_test(the_child_of_a_fork_may_use_strands_that_were_in_use),
         cmocka_unit_test(children_of_a_busy_process_neither_hang_nor_disturb_it),
         cmocka_unit_test(pools_come_and_go_ten_thousand_times),
     };

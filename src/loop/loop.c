@@ -14,26 +14,32 @@
 /* To wake a worker costs microseconds; that much work must come together first. */
 #define WORTH_WAKING_US 50
 
+enum offer {
+    OFFER_NOT,     /* too little is left, or too little to wake somebody for it */
+    OFFER_QUIETLY, /* somebody may be about to look */
+    OFFER,
+};
+
 /*
- * Give half of [begin, end) away? If somebody searches, at once. If all others sleep, when enough work has come together to
- * make up for waking one: in this loop or in many short ones.
+ * Give half of [begin, end) away? While nobody sleeps it costs next to nothing to try. If somebody would have to be woken,
+ * only when enough work has come together to make up for that, in this loop or in many short ones; until
+ * then the offer is made quietly as long as the one before was taken.
  */
-static bool is_worth_offering(filch_slot *f, size_t begin, size_t end, size_t chunk)
+static enum offer choose_offer(filch_slot *f, size_t begin, size_t end, size_t chunk)
 {
     filch_worker *worker = filch_strand_of(f)->worker;
+    filch_sleep *sleep = &worker->pool->sleep;
     size_t chunk_count = (end - begin) / chunk;
 
     if (chunk_count < 2)
-        return false;
-    if (filch_sleep_searcher_count(&worker->pool->sleep) > 0)
-        return true;
-    if (filch_sleep_sleeper_count(&worker->pool->sleep) == 0)
-        return false;
+        return OFFER_NOT;
+    if (filch_sleep_sleeper_count(sleep) == 0 || filch_sleep_searcher_count(sleep) > 0)
+        return OFFER;
     worker->declined += chunk_count;
     if (worker->declined < WORTH_WAKING_US)
-        return false;
+        return worker->is_offer_taken ? OFFER_QUIETLY : OFFER_NOT;
     worker->declined = 0;
-    return true;
+    return OFFER;
 }
 
 /* Has somebody asked for work, who still wants it? The first test is the one that fork makes. */
@@ -66,23 +72,31 @@ static size_t run_part(filch_slot *f, filch_for_fn *body, void *context, size_t 
 {
     filch_slot *mark = f;
     /* The first half is offered unasked: an offer costs less than it takes an idle worker to ask. */
-    bool offer = true;
+    bool is_first = true;
 
     while (begin < end) {
-        if ((offer || is_wanted(f)) && is_worth_offering(f, begin, end, chunk)) {
+        enum offer offer =
+            is_first || is_wanted(f) ? choose_offer(f, begin, end, chunk) : OFFER_NOT;
+        if (offer != OFFER_NOT) {
             size_t middle = middle_of(begin, end, chunk);
             for_part_spawn(&f, f, body, context, middle, end, chunk);
-            filch_publish(f);
+            filch_publish(f, offer == OFFER_QUIETLY);
             end = middle;
         }
-        offer = false;
+        is_first = false;
         size_t stop = end - begin > chunk ? begin + chunk : end;
         uint64_t start = filch_clock_ticks();
         body(f, context, begin, stop);
         chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
         begin = stop;
     }
-    filch_join(f, mark);
+    while (f > mark) {
+        f--;
+        bool is_stolen = filch_join_is_slow(f) && !filch_join_slow(f);
+        filch_strand_of(f)->worker->is_offer_taken = is_stolen;
+        if (!is_stolen)
+            for_part_thunk(f, f);
+    }
     return chunk;
 }
 
@@ -155,7 +169,7 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
         return false;
     FILCH_FORK(upper, reduce_right, r, right, middle, end, *chunk);
     if (!r->leaf)
-        filch_publish(filch_here);
+        filch_publish(filch_here, false);
     *chunk = reduce_any(filch_here, r, accumulator, begin, middle, *chunk);
     FILCH_JOIN(upper);
     r->reducer->merge(accumulator, right, r->context);
@@ -167,13 +181,13 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
 static size_t reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
                           size_t chunk)
 {
-    bool offer = true;
+    bool is_first = true;
 
     while (begin < end) {
-        if ((offer || is_wanted(f)) && is_worth_offering(f, begin, end, chunk) &&
+        if ((is_first || is_wanted(f)) && choose_offer(f, begin, end, chunk) == OFFER &&
             reduce_halves(f, r, accumulator, begin, middle_of(begin, end, chunk), end, &chunk))
             break;
-        offer = false;
+        is_first = false;
         size_t stop = end - begin > chunk ? begin + chunk : end;
         uint64_t start = filch_clock_ticks();
         r->reducer->add(f, accumulator, r->context, begin, stop);

@@ -64,7 +64,8 @@ struct filch_worker {
     filch_victims victims;
     filch_overflow overflow;
     filch_pace_note paces[FILCH_PACE_NOTES];
-    size_t declined; /* microseconds of loops for which nobody was woken */
+    size_t declined;     /* microseconds of loops for which nobody was woken */
+    bool is_offer_taken; /* whether the last part of a loop that was offered found a thief */
 
     /* Written by whoever sits here, read by anyone. */
     filch_atomic_u64 counters[FILCH_COUNTER_COUNT];
