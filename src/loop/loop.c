@@ -48,6 +48,13 @@ static inline bool is_wanted(filch_slot *f)
     return filch_fork_is_slow(f) && filch_is_wanted(f);
 }
 
+/* Is there nobody who could help? Then the loop is the serial one. */
+static bool is_alone(filch_slot *f)
+{
+    const filch_worker *worker = filch_strand_of(f)->worker;
+    return !worker || worker->pool->worker_count == 1;
+}
+
 /* Where to cut [begin, end) in two. A thief starts some hundred nanoseconds later, half a chunk: so much less it gets. */
 static size_t middle_of(size_t begin, size_t end, size_t chunk)
 {
@@ -56,8 +63,8 @@ static size_t middle_of(size_t begin, size_t end, size_t chunk)
 
 /* ---- for --------------------------------------------------------------------------------------- */
 
-static size_t run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
-                       size_t chunk);
+static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
+                     size_t chunk);
 
 /* All that a thief needs is in the slot: what it would have to fetch elsewhere costs as much as 200 iterations. */
 FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, begin),
@@ -66,14 +73,15 @@ FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, b
     run_part(FILCH_HERE, body, context, begin, end, chunk);
 }
 
-/* Run a part, giving away halves of it. Returns the chunk that it found right. */
-static size_t run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
-                       size_t chunk)
+/* Run a part, giving away halves of it. */
+static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
+                     size_t chunk)
 {
     filch_slot *mark = f;
     /* The first half is offered unasked: an offer costs less than it takes an idle worker to ask. */
     bool is_first = true;
 
+    chunk = filch_pace_recall(f, (uintptr_t)body, chunk);
     while (begin < end) {
         enum offer offer =
             is_first || is_wanted(f) ? choose_offer(f, begin, end, chunk) : OFFER_NOT;
@@ -90,6 +98,7 @@ static size_t run_part(filch_slot *f, filch_for_fn *body, void *context, size_t 
         chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
         begin = stop;
     }
+    filch_pace_keep(f, (uintptr_t)body, chunk);
     while (f > mark) {
         f--;
         bool is_stolen = filch_join_is_slow(f) && !filch_join_slow(f);
@@ -97,23 +106,16 @@ static size_t run_part(filch_slot *f, filch_for_fn *body, void *context, size_t 
         if (!is_stolen)
             for_part_thunk(f, f);
     }
-    return chunk;
 }
 
 void filch_for(filch_slot *f, size_t begin, size_t end, filch_for_fn *body, void *context)
 {
     if (begin >= end)
         return;
-    filch_worker *worker = filch_strand_of(f)->worker;
-    /* Nobody who could help: the loop is the serial one. */
-    if (!worker || worker->pool->worker_count == 1) {
+    if (is_alone(f))
         body(f, context, begin, end);
-        return;
-    }
-    size_t chunk = filch_pace_recall(worker->paces, (uintptr_t)body);
-    chunk = run_part(f, body, context, begin, end, chunk);
-    /* The strand may be on another worker now. */
-    filch_pace_keep(filch_strand_of(f)->worker->paces, (uintptr_t)body, chunk);
+    else
+        run_part(f, body, context, begin, end, 1);
 }
 
 /* ---- reduce ------------------------------------------------------------------------------------ */
@@ -121,7 +123,7 @@ void filch_for(filch_slot *f, size_t begin, size_t end, filch_for_fn *body, void
 typedef struct reduction {
     const filch_reducer *reducer;
     void *context;
-    size_t leaf; /* 0: split where somebody is idle */
+    size_t leaf;                /* 0: split where somebody is idle */
     filch_atomic_u32 no_memory; /* 1: a fixed tree could not be completed */
 } reduction;
 
@@ -136,29 +138,24 @@ static void init_accumulator(const reduction *r, void *accumulator)
         memset(accumulator, 0, r->reducer->size);
 }
 
-static size_t reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
-                          size_t chunk);
+/* Reduces [begin, end) in chunks, and gives away halves; unasked only if `offer`. */
+static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
+                        size_t chunk, bool offer);
 static void reduce_leaves(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end);
-
-static size_t reduce_any(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
-                         size_t chunk)
-{
-    if (!r->leaf)
-        return reduce_part(f, r, accumulator, begin, end, chunk);
-    reduce_leaves(f, r, accumulator, begin, end);
-    return chunk;
-}
 
 FILCH_TASK(void, reduce_right, (reduction *, r), (void *, accumulator), (size_t, begin),
            (size_t, end), (size_t, chunk))
 {
     init_accumulator(r, accumulator);
-    reduce_any(FILCH_HERE, r, accumulator, begin, end, chunk);
+    if (r->leaf)
+        reduce_leaves(FILCH_HERE, r, accumulator, begin, end);
+    else
+        reduce_part(FILCH_HERE, r, accumulator, begin, end, chunk, true);
 }
 
 /* [begin, middle) here and [middle, end) perhaps elsewhere. False: no memory for a second accumulator. */
 static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t begin,
-                          size_t middle, size_t end, size_t *chunk)
+                          size_t middle, size_t end, size_t chunk)
 {
     size_t size = r->reducer->size;
     _Alignas(max_align_t) unsigned char small[SMALL_ACCUMULATOR];
@@ -167,10 +164,13 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
 
     if (!right)
         return false;
-    FILCH_FORK(upper, reduce_right, r, right, middle, end, *chunk);
-    if (!r->leaf)
+    FILCH_FORK(upper, reduce_right, r, right, middle, end, chunk);
+    if (r->leaf) {
+        reduce_leaves(filch_here, r, accumulator, begin, middle);
+    } else {
         filch_publish(filch_here, false);
-    *chunk = reduce_any(filch_here, r, accumulator, begin, middle, *chunk);
+        reduce_part(filch_here, r, accumulator, begin, middle, chunk, false);
+    }
     FILCH_JOIN(upper);
     r->reducer->merge(accumulator, right, r->context);
     if (right != small)
@@ -178,23 +178,26 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
     return true;
 }
 
-static size_t reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
-                          size_t chunk)
+static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
+                        size_t chunk, bool offer)
 {
-    bool is_first = true;
+    uintptr_t body = (uintptr_t)r->reducer->add;
 
+    chunk = filch_pace_recall(f, body, chunk);
     while (begin < end) {
-        if ((is_first || is_wanted(f)) && choose_offer(f, begin, end, chunk) == OFFER &&
-            reduce_halves(f, r, accumulator, begin, middle_of(begin, end, chunk), end, &chunk))
-            break;
-        is_first = false;
+        if ((offer || is_wanted(f)) && choose_offer(f, begin, end, chunk) == OFFER) {
+            filch_pace_keep(f, body, chunk);
+            if (reduce_halves(f, r, accumulator, begin, middle_of(begin, end, chunk), end, chunk))
+                return;
+        }
+        offer = false;
         size_t stop = end - begin > chunk ? begin + chunk : end;
         uint64_t start = filch_clock_ticks();
         r->reducer->add(f, accumulator, r->context, begin, stop);
         chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
         begin = stop;
     }
-    return chunk;
+    filch_pace_keep(f, body, chunk);
 }
 
 /* The tree of a fixed reduction: cut at the largest power of two of leaves, so that its shape follows from the
@@ -209,8 +212,7 @@ static void reduce_leaves(filch_slot *f, reduction *r, void *accumulator, size_t
     }
     while (left < (end - begin + 1) / 2)
         left *= 2;
-    size_t chunk = 0;
-    if (!reduce_halves(f, r, accumulator, begin, begin + left, end, &chunk))
+    if (!reduce_halves(f, r, accumulator, begin, begin + left, end, 0))
         /* relaxed: carried to the caller by the joins. */
         filch_store_relaxed(&r->no_memory, 1);
 }
@@ -219,18 +221,14 @@ void filch_reduce(filch_slot *f, size_t begin, size_t end, const filch_reducer *
                   void *context, void *result)
 {
     reduction r = {.reducer = reducer, .context = context};
-    filch_worker *worker = filch_strand_of(f)->worker;
 
     init_accumulator(&r, result);
     if (begin >= end)
         return;
-    if (!worker || worker->pool->worker_count == 1) {
+    if (is_alone(f))
         reducer->add(f, result, context, begin, end);
-        return;
-    }
-    size_t chunk = filch_pace_recall(worker->paces, (uintptr_t)reducer->add);
-    chunk = reduce_part(f, &r, result, begin, end, chunk);
-    filch_pace_keep(filch_strand_of(f)->worker->paces, (uintptr_t)reducer->add, chunk);
+    else
+        reduce_part(f, &r, result, begin, end, 1, true);
 }
 
 int filch_reduce_fixed(filch_slot *f, size_t begin, size_t end, size_t leaf,

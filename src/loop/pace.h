@@ -20,21 +20,21 @@ static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks
     return chunk;
 }
 
-static inline filch_pace_note *filch_pace_find(filch_pace_note *notes, uintptr_t body)
+static inline filch_pace_note *filch_pace_find(filch_slot *f, uintptr_t body)
 {
-    return &notes[(body >> 4) % FILCH_PACE_NOTES];
+    return &filch_strand_of(f)->worker->paces[(body >> 4) % FILCH_PACE_NOTES];
 }
 
-/* What the worker knows about this body, or one iteration. */
-static inline size_t filch_pace_recall(filch_pace_note *notes, uintptr_t body)
+/* What the worker knows about this body; or else what the caller does. */
+static inline size_t filch_pace_recall(filch_slot *f, uintptr_t body, size_t chunk)
 {
-    const filch_pace_note *note = filch_pace_find(notes, body);
-    return note->body == body ? note->chunk : 1;
+    const filch_pace_note *note = filch_pace_find(f, body);
+    return note->body == body ? note->chunk : chunk;
 }
 
-static inline void filch_pace_keep(filch_pace_note *notes, uintptr_t body, size_t chunk)
+static inline void filch_pace_keep(filch_slot *f, uintptr_t body, size_t chunk)
 {
-    *filch_pace_find(notes, body) = (filch_pace_note){body, chunk};
+    *filch_pace_find(f, body) = (filch_pace_note){body, chunk};
 }
 
 #endif
