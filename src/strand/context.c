@@ -5,6 +5,7 @@
 #include <string.h>
 
 #ifdef FILCH_ASAN
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef FILCH_TSAN
@@ -50,6 +51,8 @@ void filch_context_init(filch_context *c, void *low, void *high, void (*main)(vo
 #ifdef FILCH_ASAN
     c->stack_low = low;
     c->stack_bytes = (size_t)((char *)high - (char *)low);
+    /* What was on it, in the parent of this process, has left its marks. */
+    __asan_unpoison_memory_region(low, c->stack_bytes);
 #endif
 #ifdef FILCH_TSAN
     c->fiber = __tsan_create_fiber(0);

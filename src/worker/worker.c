@@ -362,10 +362,9 @@ void *filch_worker_main(void *argument)
             filch_pool_notify_if_work(pool);
         /* seq_cst [stop-or-sleep] */
         if (filch_load_seq_cst(&pool->stopping)) {
-            /* seq_cst [stop-or-sleep]: the destroyer waits for a change. */
+            /* seq_cst [stop-or-sleep]: the destroyer waits for a change, and then ends us in bed. */
             filch_fetch_add_seq_cst(&pool->stopping, 1);
             filch_futex_wake(&pool->stopping, 1);
-            break;
         }
         filch_count(worker, FILCH_COUNT_sleeps);
         if (!filch_seat_sleep(&worker->seat))
