@@ -113,7 +113,7 @@ TEST(an_overflow_is_the_end_of_the_program_without_a_report_too)
         ended c = run_in_child(overflow_in_pool, &d);
 
         assert_true(has_ended_by(&c, SIGSEGV));
-        assert_string_equal(c.text, "");
+        assert_null(strstr(c.text, "filch:")); /* an emulator may say something */
     }
 }
 

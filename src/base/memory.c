@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
 #endif
@@ -54,14 +57,22 @@ void filch_unmap_aligned(void *header, size_t bytes_below, size_t region_bytes)
     munmap((char *)header - bytes_below, bytes_below + region_bytes);
 }
 
+/* Emulators accept any advice and do nothing: who accepts nonsense is not asked. */
+static bool is_advice_taken(void *page, size_t bytes, int advice)
+{
+    return madvise(page, bytes, -1) != 0 && madvise(page, bytes, advice) == 0;
+}
+
+bool filch_wipe_on_fork(void *page, size_t bytes)
+{
+    return is_advice_taken(page, bytes, MADV_WIPEONFORK);
+}
+
 int filch_guard_install(void *page, size_t bytes)
 {
     /* A guard by advice does not split the mapping: the number of mappings is limited, to
-     * 65530 by default, and mprotect takes two more per region.
-     *
-     * Emulators accept any advice and do nothing: who accepts nonsense is not asked. */
-    bool advice_is_checked = madvise(page, bytes, -1) != 0;
-    if (advice_is_checked && madvise(page, bytes, MADV_GUARD_INSTALL) == 0)
+     * 65530 by default, and mprotect takes two more per region. */
+    if (is_advice_taken(page, bytes, MADV_GUARD_INSTALL))
         return 0;
     return mprotect(page, bytes, PROT_NONE) ? -errno : 0;
 }

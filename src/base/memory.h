@@ -14,6 +14,7 @@
 
 #include "base/fault.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -43,5 +44,8 @@ void filch_unmap_aligned(void *header, size_t bytes_below, size_t region_bytes);
 /* Let every access to these pages of a region raise SIGSEGV until they are unmapped. What
  * they held is lost. 0 or -errno. */
 int filch_guard_install(void *page, size_t bytes);
+
+/* Let the kernel clear these pages in the child of a fork(). False: it does not. */
+bool filch_wipe_on_fork(void *page, size_t bytes);
 
 #endif

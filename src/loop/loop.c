@@ -55,10 +55,10 @@ static bool is_alone(filch_slot *f)
     return !worker || worker->pool->worker_count == 1;
 }
 
-/* Where to cut [begin, end) in two. A thief starts some hundred nanoseconds later, half a chunk: so much less it gets. */
+/* Where to cut [begin, end) in two. A thief starts a quarter of a chunk later: so much less it gets. */
 static size_t middle_of(size_t begin, size_t end, size_t chunk)
 {
-    return begin + (end - begin) / 2 + chunk / 4;
+    return begin + (end - begin) / 2 + chunk / 8;
 }
 
 /* ---- for --------------------------------------------------------------------------------------- */

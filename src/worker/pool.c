@@ -17,10 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
+#include <unistd.h>
 
 #define DEFAULT_STACK_BYTES ((size_t)8 << 20)
 #define SMALLEST_STACK_BYTES ((size_t)16 << 10)
@@ -144,7 +141,8 @@ static int create_alive(filch_pool *pool)
                                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return -ENOMEM;
-    madvise(memory, page, MADV_WIPEONFORK);
+    if (!filch_wipe_on_fork(memory, page))
+        pool->process = getpid();
     pool->alive = memory;
     /* relaxed: nobody else knows the pool. */
     filch_store_relaxed(pool->alive, 1);
@@ -279,6 +277,13 @@ static int check_process(filch_pool *pool)
 {
     uint32_t state = PROCESS_FORKED;
 
+    /* Where the kernel does not wipe the page, ask who we are. The first to notice is alone, or in a race that
+     * ends with the same value. */
+    if (pool->process && pool->process != getpid()) {
+        pool->process = getpid();
+        /* relaxed: nobody else is left of the old process. */
+        filch_store_relaxed(pool->alive, PROCESS_FORKED);
+    }
     /* acquire [rebuilt] */
     if (filch_load_acquire(pool->alive) == PROCESS_ALIVE)
         return 0;

@@ -72,10 +72,15 @@ static void finish_job(filch_job *job)
         /* The job may be gone; waking needs only its address. */
         filch_futex_wake(&job->state, 1);
         break;
-    case FILCH_JOB_SUSPENDED:
+    case FILCH_JOB_SUSPENDED: {
+        /* The waiter keeps its pool alive until it goes on; from then on we do, until we have let go of it. */
+        filch_pool *pool = job->waiter_pool;
         job->fn = NULL;
-        filch_pool_inject(job->waiter_pool, job);
+        filch_pool_begin(pool);
+        filch_pool_inject(pool, job);
+        filch_pool_end(pool);
         break;
+    }
     }
 }
 

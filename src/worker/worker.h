@@ -86,6 +86,7 @@ struct filch_pool {
     filch_atomic_u32 stopping;
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
     filch_atomic_u32 *alive;  /* a page of its own, which the kernel wipes in the child of a fork() */
+    pid_t process;            /* or, where it does not, the process that created the pool */
 };
 
 /* In `pending`: somebody sleeps until it is zero. */
