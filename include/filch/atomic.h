@@ -14,7 +14,7 @@
  *
  *     load      relaxed  acquire  seq_cst
  *     store     relaxed  release  seq_cst
- *     exchange  acq_rel  seq_cst                     returns the old value
+ *     exchange  acq_rel                              returns the old value
  *     fetch_add relaxed  release  acq_rel  seq_cst   returns the old value
  *     cas       acq_rel  seq_cst                     true when *expected was replaced; else *expected
  *                                                    is the value seen, read with acquire
@@ -43,7 +43,6 @@ typedef FILCH_ATOMIC(uint64_t) filch_atomic_u64;
 #define filch_store_seq_cst(p, v) __atomic_store_n(&(p)->filch_value, (v), __ATOMIC_SEQ_CST)
 
 #define filch_exchange_acq_rel(p, v) __atomic_exchange_n(&(p)->filch_value, (v), __ATOMIC_ACQ_REL)
-#define filch_exchange_seq_cst(p, v) __atomic_exchange_n(&(p)->filch_value, (v), __ATOMIC_SEQ_CST)
 
 #define filch_fetch_add_relaxed(p, v) __atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_RELAXED)
 #define filch_fetch_add_release(p, v) __atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_RELEASE)

@@ -90,7 +90,7 @@ FILCH_API unsigned filch_pool_workers(const filch_pool *pool);
  * this or another pool.
  *
  * Returns 0, or: -EINVAL no pool; -EOWNERDEAD the caller is a task of this pool that called fork(), and
- * this is the child; -ENOMEM there is no stack to run it on and never was.
+ * this is the child.
  */
 FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
 

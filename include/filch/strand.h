@@ -84,8 +84,8 @@ FILCH_INLINE bool filch_join_is_slow(const filch_slot *f)
     return __builtin_expect(f < filch_load_relaxed(&FILCH_LIMITS(f)->join_limit), 0);
 }
 
-/* Publish the tasks up to `f` if somebody wants them. Returns the handle that follows: f + 1, or f
- * itself when the region is full and the task has no slot: its join runs it. */
+/* Publish the tasks up to `f` if somebody wants them. Returns the task's slot: f, or the end of the region when that is
+ * full. A task there is never published; its join runs it. */
 FILCH_API filch_slot *filch_fork_slow(filch_slot *f) __attribute__((cold));
 
 /* The same for a task without a handle of its own: when the region is full, either the tasks

@@ -39,18 +39,6 @@ filch_job *filch_inject_take(filch_inject *queue)
     return job;
 }
 
-void filch_inject_put_back(filch_inject *queue, filch_job *job)
-{
-    filch_lock_acquire(&queue->lock);
-    job->next = queue->first;
-    queue->first = job;
-    if (!job->next)
-        queue->last = &job->next;
-    /* seq_cst [inject-or-sleep] */
-    filch_fetch_add_seq_cst(&queue->count, 1);
-    filch_lock_release(&queue->lock);
-}
-
 void filch_job_wait(filch_job *job)
 {
     uint32_t state = FILCH_JOB_PENDING;

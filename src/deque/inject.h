@@ -24,7 +24,7 @@ enum filch_job_state {
     FILCH_JOB_DONE,
 };
 
-/* A task from outside; or, with fn NULL, a strand that is to be resumed: its `waiter`. */
+/* A task from outside. */
 typedef struct filch_job filch_job;
 struct filch_job {
     filch_fn *fn;
@@ -47,9 +47,6 @@ void filch_inject_push(filch_inject *queue, filch_job *job);
 
 /* The oldest job, or NULL. */
 filch_job *filch_inject_take(filch_inject *queue);
-
-/* It could not be run: it is the oldest again. */
-void filch_inject_put_back(filch_inject *queue, filch_job *job);
 
 static inline bool filch_inject_is_empty(filch_inject *queue)
 {

@@ -20,7 +20,7 @@
  * Somebody may want work: publish the slots below `count`. While more workers are idle than there are public tasks, forks
  * stay slow and each publishes what it adds; then they are fast again.
  */
-static void serve(filch_strand *strand, uint32_t count, bool quietly)
+static void serve(filch_strand *strand, uint32_t count)
 {
     filch_split *split = &strand->split;
     filch_worker *worker = strand->worker;
@@ -29,6 +29,8 @@ static void serve(filch_strand *strand, uint32_t count, bool quietly)
         filch_split_answer(split);
         return;
     }
+    if (strand->service == FILCH_SERVE_NOTHING)
+        count = 0;
     filch_pool *pool = worker->pool;
     bool is_published = false;
     do {
@@ -40,17 +42,17 @@ static void serve(filch_strand *strand, uint32_t count, bool quietly)
     } while (filch_split_answer(split));
     if (is_published) {
         filch_count(worker, FILCH_COUNT_published);
-        if (!quietly)
+        if (strand->service == FILCH_SERVE)
             filch_pool_notify(pool, worker);
     }
 }
 
-void filch_publish(filch_slot *f, bool quietly)
+void filch_publish(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
     filch_slot *last = f < strand->split.end ? f : strand->split.end;
 
-    serve(strand, (uint32_t)(last - filch_split_slots(&strand->split)), quietly);
+    serve(strand, (uint32_t)(last - filch_split_slots(&strand->split)));
 }
 
 bool filch_is_wanted(filch_slot *f)
@@ -64,7 +66,7 @@ bool filch_is_wanted(filch_slot *f)
     if (filch_sleep_idle_count(sleep) > filch_split_public_count(split))
         return true;
     /* It was served meanwhile. */
-    serve(strand, 0, false);
+    serve(strand, 0);
     return false;
 }
 
@@ -74,7 +76,7 @@ filch_slot *filch_fork_slow(filch_slot *f)
 
     if (f >= strand->split.end)
         return strand->split.end;
-    serve(strand, (uint32_t)(f - filch_split_slots(&strand->split)) + 1, false);
+    serve(strand, (uint32_t)(f - filch_split_slots(&strand->split)) + 1);
     return f;
 }
 
@@ -83,7 +85,7 @@ filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark)
     filch_strand *strand = filch_strand_of(f);
 
     if (f < strand->split.end) {
-        serve(strand, (uint32_t)(f - filch_split_slots(&strand->split)) + 1, false);
+        serve(strand, (uint32_t)(f - filch_split_slots(&strand->split)) + 1);
         return f + 1;
     }
     /* Full. Make room by joining what this function has spawned before. */
@@ -120,8 +122,7 @@ bool filch_join_slow(filch_slot *f)
     uint32_t i = (uint32_t)(f - filch_split_slots(split));
 
     if (filch_split_is_armed(split))
-        serve(strand, f < split->end ? i : (uint32_t)(split->end - filch_split_slots(split)),
-              false);
+        serve(strand, f < split->end ? i : (uint32_t)(split->end - filch_split_slots(split)));
     if (i >= split->split)
         return true;
     if (filch_split_take_back(split, i)) {

@@ -7,8 +7,8 @@
 
 #include <filch/strand.h>
 
-/* Publish the tasks below `f` now, whether or not somebody asked for them. With `quietly`, nobody is woken. */
-void filch_publish(filch_slot *f, bool quietly);
+/* Publish the tasks below `f` now, whether or not somebody asked for them. */
+void filch_publish(filch_slot *f);
 
 /* After somebody asked: is there a worker that is idle, and nothing public for it? */
 bool filch_is_wanted(filch_slot *f);

@@ -33,7 +33,8 @@ static enum offer choose_offer(filch_slot *f, size_t begin, size_t end, size_t c
 
     if (chunk_count < 2)
         return OFFER_NOT;
-    if (filch_sleep_sleeper_count(sleep) == 0 || filch_sleep_searcher_count(sleep) > 0)
+    /* Nobody knows how long a single iteration may take. */
+    if (chunk == 1 || filch_sleep_sleeper_count(sleep) == 0 || filch_sleep_searcher_count(sleep) > 0)
         return OFFER;
     worker->declined += chunk_count;
     if (worker->declined < WORTH_WAKING_US)
@@ -87,8 +88,13 @@ static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t be
             is_first || is_wanted(f) ? choose_offer(f, begin, end, chunk) : OFFER_NOT;
         if (offer != OFFER_NOT) {
             size_t middle = middle_of(begin, end, chunk);
+            filch_strand *strand = filch_strand_of(f);
+            enum filch_service service = strand->service;
+            if (offer == OFFER_QUIETLY && service == FILCH_SERVE)
+                strand->service = FILCH_SERVE_QUIETLY;
             for_part_spawn(&f, f, body, context, middle, end, chunk);
-            filch_publish(f, offer == OFFER_QUIETLY);
+            filch_publish(f);
+            strand->service = service;
             end = middle;
         }
         is_first = false;
@@ -168,7 +174,7 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
     if (r->leaf) {
         reduce_leaves(filch_here, r, accumulator, begin, middle);
     } else {
-        filch_publish(filch_here, false);
+        filch_publish(filch_here);
         reduce_part(filch_here, r, accumulator, begin, middle, chunk, false);
     }
     FILCH_JOIN(upper);

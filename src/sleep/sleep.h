@@ -33,7 +33,6 @@ typedef struct filch_seat {
 
 typedef struct filch_sleep {
     filch_atomic_u64 word __attribute__((aligned(FILCH_CACHE_LINE)));
-    unsigned seat_count;
     filch_seat **seats;
 } filch_sleep;
 

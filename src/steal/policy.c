@@ -19,9 +19,9 @@ static unsigned visit_last(filch_victims *v)
 const filch_policy *filch_policy_find(filch_victim_policy policy)
 {
     static const filch_policy policies[] = {
-        [FILCH_VICTIM_LAST] = {"last", visit_last},
-        [FILCH_VICTIM_RANDOM] = {"random", visit_random},
-        [FILCH_VICTIM_FIRST] = {"first", visit_next},
+        [FILCH_VICTIM_LAST] = {visit_last},
+        [FILCH_VICTIM_RANDOM] = {visit_random},
+        [FILCH_VICTIM_FIRST] = {visit_next},
     };
 
     if ((unsigned)policy >= sizeof policies / sizeof policies[0])

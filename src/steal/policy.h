@@ -20,7 +20,6 @@ typedef struct filch_victims {
 } filch_victims;
 
 typedef struct filch_policy {
-    const char *name;
     /* The first victim of a round; the others follow by number, so that a round misses nobody. */
     unsigned (*first)(filch_victims *victims);
 } filch_policy;

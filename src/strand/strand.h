@@ -15,6 +15,13 @@
 typedef struct filch_strand filch_strand;
 struct filch_worker;
 
+/* How a strand serves workers that want its tasks. */
+enum filch_service {
+    FILCH_SERVE,         /* publishes, and wakes somebody */
+    FILCH_SERVE_QUIETLY, /* publishes */
+    FILCH_SERVE_NOTHING, /* its handle does not say which slots hold tasks */
+};
+
 struct filch_strand {
     filch_split split;
 
@@ -25,19 +32,32 @@ struct filch_strand {
     void (*body)(filch_strand *self); /* called when the strand is entered anew */
     void *argument;                   /* what body runs: a stolen slot or a job */
     unsigned open_forks;              /* checked builds: forks without a join */
+    enum filch_service service;       /* what its slow forks and joins do for others */
 
     /* Which filch_run the work belongs to; thieves that help only one of them look at it. */
     FILCH_ATOMIC(void *) root;
 
     unsigned id;
     size_t stack_bytes;
-    filch_strand *next_free, *next_all; /* under the list's lock */
+    filch_strand *next_free, *next_all; /* under the lock of the list it is in */
 };
 
 static inline filch_strand *filch_strand_of(const filch_slot *f)
 {
     return (filch_strand *)FILCH_LIMITS(f);
 }
+
+/* Strands that may go on, and nobody has taken yet: first in, first out, linked through next_free. */
+typedef struct filch_ready {
+    filch_lock lock;
+    filch_strand *first, **last;
+    filch_atomic_u32 count;
+} filch_ready;
+
+void filch_ready_init(filch_ready *ready);
+void filch_ready_push(filch_ready *ready, filch_strand *strand);
+filch_strand *filch_ready_take(filch_ready *ready);
+bool filch_ready_is_empty(filch_ready *ready);
 
 /* All strands of a pool. */
 typedef struct filch_strands {

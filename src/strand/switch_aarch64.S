@@ -60,6 +60,16 @@ filch_switch:
     ldp     x19, x20, [sp, #0]
     add     sp, sp, #176
     .cfi_adjust_cfa_offset -176
+    .cfi_restore x19
+    .cfi_restore x20
+    .cfi_restore x21
+    .cfi_restore x22
+    .cfi_restore x23
+    .cfi_restore x24
+    .cfi_restore x25
+    .cfi_restore x26
+    .cfi_restore x27
+    .cfi_restore x28
     .cfi_restore x29
     .cfi_restore x30
     ret

@@ -15,6 +15,7 @@
 /* One signal, one handler for the process: the only state that pools share. */
 static filch_lock lock;
 static unsigned user_count;
+static bool is_installed; /* and maybe called by a handler that came later */
 static struct sigaction previous;
 
 static void report(const filch_pool *pool, const filch_strand *strand)
@@ -53,10 +54,11 @@ int filch_overflow_install(void)
     int err = 0;
 
     filch_lock_acquire(&lock);
-    if (user_count == 0) {
+    if (!is_installed) {
         struct sigaction action = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK};
         sigemptyset(&action.sa_mask);
         err = sigaction(SIGSEGV, &action, &previous) ? -errno : 0;
+        is_installed = err == 0;
     }
     user_count += err == 0;
     filch_lock_release(&lock);
@@ -71,7 +73,7 @@ void filch_overflow_remove(void)
     /* Somebody may have installed another since, which calls ours: then ours stays. */
     if (--user_count == 0 && sigaction(SIGSEGV, NULL, &current) == 0 &&
         (current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_segv)
-        sigaction(SIGSEGV, &previous, NULL);
+        is_installed = sigaction(SIGSEGV, &previous, NULL) != 0;
     filch_lock_release(&lock);
 }
 

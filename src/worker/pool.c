@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define DEFAULT_STACK_BYTES ((size_t)8 << 20)
+/* A larger size was never set. */
+#define LARGEST_OPTIONS_BYTES 4096
 #define SMALLEST_STACK_BYTES ((size_t)16 << 10)
 
 /* ---- create and destroy ------------------------------------------------------------------------ */
@@ -35,6 +37,8 @@ static int copy_options(filch_options *to, const filch_options *from)
         return 0;
     if (from->size < sizeof from->size)
         return -EINVAL;
+    if (from->size > LARGEST_OPTIONS_BYTES)
+        return -E2BIG;
     for (size_t i = known; i < from->size; i++)
         if (((const unsigned char *)from)[i] != 0)
             return -E2BIG;
@@ -180,6 +184,7 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     if (err)
         goto free_workers;
     filch_inject_init(&pool->inject);
+    filch_ready_init(&pool->ready);
     filch_strands_init(&pool->strands, pool->options.stack_bytes, pool->options.name);
     reset_seats(pool);
     /* One strand is there from the beginning: with it, every task can be run, if need be one by one. */
@@ -260,18 +265,21 @@ int filch_pool_destroy(filch_pool *pool)
  * with the memory that was inherited. */
 static void rebuild(filch_pool *pool)
 {
-    filch_job *job;
-
-    filch_lock_init(&pool->inject.lock);
-    while ((job = filch_inject_take(&pool->inject)))
-        if (job->is_submitted)
-            free(job);
+    /* What was queued is the parent's, and may lie on stacks that are gone. */
     filch_inject_init(&pool->inject);
+    filch_ready_init(&pool->ready);
     filch_strands_rebuild(&pool->strands);
     reset_seats(pool);
 }
 
 enum { PROCESS_FORKED, PROCESS_ALIVE, PROCESS_REBUILDING };
+
+bool filch_pool_is_alive(const filch_pool *pool)
+{
+    /* acquire [rebuilt] */
+    return filch_load_acquire(pool->alive) == PROCESS_ALIVE &&
+           (!pool->process || pool->process == getpid());
+}
 
 static int check_process(filch_pool *pool)
 {
@@ -375,7 +383,8 @@ static void visit_if_no_threads(filch_pool *pool)
 {
     /* relaxed: both only grow in the direction that matters; whoever leaves a seat looks again. */
     if (filch_load_relaxed(&pool->thread_count) == 0 && filch_sleep_sleeper_count(&pool->sleep) == 0)
-        while (!filch_inject_is_empty(&pool->inject) && visit(pool, NULL))
+        while ((!filch_inject_is_empty(&pool->inject) || !filch_ready_is_empty(&pool->ready)) &&
+               visit(pool, NULL))
             ;
 }
 
@@ -384,6 +393,29 @@ void filch_pool_inject(filch_pool *pool, filch_job *job)
     filch_inject_push(&pool->inject, job);
     filch_pool_notify(pool, NULL);
     visit_if_no_threads(pool);
+}
+
+void filch_pool_resume(filch_pool *pool, filch_strand *strand)
+{
+    filch_ready_push(&pool->ready, strand);
+    filch_pool_notify(pool, NULL);
+    visit_if_no_threads(pool);
+}
+
+/* Run a task of a task of this pool, whose seat we hold, so that nobody else might ever come to run it. Without a strand
+ * for it the current one has to do: from its end on forks have no slots, and run when they are joined. */
+static void run_inside(filch_worker *own, filch_job *job)
+{
+    if (filch_worker_visit(own, job)) {
+        filch_worker_wait(job);
+        return;
+    }
+    /* relaxed: own variable. */
+    filch_strand *strand = filch_load_relaxed(&own->strand);
+    enum filch_service service = strand->service;
+    strand->service = FILCH_SERVE_NOTHING;
+    job->fn(strand->split.end, job->arg);
+    strand->service = service;
 }
 
 int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
@@ -396,13 +428,7 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
     filch_worker *own = filch_worker_self_in(pool);
     filch_pool_begin(pool);
     if (own) {
-        /* A task of this pool, and we hold its seat, so nobody else might ever run the job. Without a strand for
-         * it the current one has to do: from its end on forks have no slots, and run when they are joined. */
-        if (filch_worker_visit(own, &job))
-            filch_worker_wait(&job);
-        else
-            /* relaxed: own variable. */
-            fn(filch_load_relaxed(&own->strand)->split.end, arg);
+        run_inside(own, &job);
     } else {
         if (!visit(pool, &job))
             filch_pool_inject(pool, &job);

@@ -13,41 +13,46 @@ static void set_name(const filch_worker *worker)
     pthread_setname_np(pthread_self(), name);
 }
 
-/* A CPU that went away since the pool was created is no reason to fail. */
-static void pin(const filch_worker *worker)
+/* On one CPU, or on all that the pool may use: a thread is started by whoever has work for it, and that one may have
+ * been kept to a single CPU. A CPU that went away meanwhile is no reason to fail. */
+static void set_affinity(const filch_worker *worker)
 {
     const filch_topology *topology = &worker->pool->topology;
-    unsigned id = topology->cpus[worker->index % topology->cpu_count].id;
-    cpu_set_t *set = CPU_ALLOC(id + 1);
-    size_t bytes = CPU_ALLOC_SIZE(id + 1);
+    unsigned largest = 0;
 
+    for (unsigned i = 0; i < topology->cpu_count; i++)
+        if (topology->cpus[i].id > largest)
+            largest = topology->cpus[i].id;
+    cpu_set_t *set = CPU_ALLOC(largest + 1);
+    size_t bytes = CPU_ALLOC_SIZE(largest + 1);
     if (!set)
         return;
     CPU_ZERO_S(bytes, set);
-    CPU_SET_S(id, bytes, set);
+    for (unsigned i = 0; i < topology->cpu_count; i++)
+        if (!worker->pool->options.pin || i == worker->index % topology->cpu_count)
+            CPU_SET_S(topology->cpus[i].id, bytes, set);
     pthread_setaffinity_np(pthread_self(), bytes, set);
     CPU_FREE(set);
 }
 
-void filch_thread_start(filch_worker *worker)
+void filch_thread_start(filch_worker *worker, filch_overflow *overflow)
 {
     const filch_options *options = &worker->pool->options;
 
     set_name(worker);
-    if (options->pin)
-        pin(worker);
+    set_affinity(worker);
     if (options->report_overflow)
-        filch_overflow_enter(&worker->overflow);
+        filch_overflow_enter(overflow);
     if (options->on_start)
         options->on_start(options->hook_context, worker->index);
 }
 
-void filch_thread_stop(filch_worker *worker)
+void filch_thread_stop(filch_worker *worker, filch_overflow *overflow)
 {
     const filch_options *options = &worker->pool->options;
 
     if (options->on_stop)
         options->on_stop(options->hook_context, worker->index);
     if (options->report_overflow)
-        filch_overflow_leave(&worker->overflow);
+        filch_overflow_leave(overflow);
 }

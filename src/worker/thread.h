@@ -7,7 +7,7 @@
 
 #include "worker/worker.h"
 
-void filch_thread_start(filch_worker *worker);
-void filch_thread_stop(filch_worker *worker);
+void filch_thread_start(filch_worker *worker, filch_overflow *overflow);
+void filch_thread_stop(filch_worker *worker, filch_overflow *overflow);
 
 #endif

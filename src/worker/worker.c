@@ -75,9 +75,8 @@ static void finish_job(filch_job *job)
     case FILCH_JOB_SUSPENDED: {
         /* The waiter keeps its pool alive until it goes on; from then on we do, until we have let go of it. */
         filch_pool *pool = job->waiter_pool;
-        job->fn = NULL;
         filch_pool_begin(pool);
-        filch_pool_inject(pool, job);
+        filch_pool_resume(pool, job->waiter);
         filch_pool_end(pool);
         break;
     }
@@ -105,7 +104,8 @@ void filch_worker_wait(filch_job *job)
     /* relaxed: own variable. */
     filch_strand *strand = visit ? filch_load_relaxed(&visit->worker->strand) : NULL;
 
-    if (!strand) {
+    /* In the child of a fork() made by this task there is no loop to leave the strand to. */
+    if (!strand || !filch_pool_is_alive(visit->worker->pool)) {
         filch_job_wait(job);
     } else if (!filch_job_is_done(job)) {
         visit->worker->waits_for_job = job;
@@ -138,15 +138,16 @@ static filch_strand *have_spare(filch_worker *worker)
     return worker->spare;
 }
 
-/* Before the seat is given up. Returns whether there was one: who has none need not look for work again. */
-static bool shelve_spare(filch_worker *worker)
+/* Before the seat is given up. */
+static void shelve_spare(filch_worker *worker)
 {
-    filch_strand *spare = worker->spare;
+    if (!worker->spare)
+        return;
+    /* release [on-shelf] */
+    filch_strand *previous = filch_exchange_acq_rel(&worker->shelf, worker->spare);
     worker->spare = NULL;
-    if (spare)
-        /* release [on-shelf] */
-        filch_store_release(&worker->shelf, spare);
-    return spare != NULL;
+    if (previous)
+        filch_strand_give(&worker->pool->strands, previous);
 }
 
 static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *), void *argument,
@@ -157,6 +158,7 @@ static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *),
     strand->body = body;
     strand->argument = argument;
     strand->open_forks = 0;
+    strand->service = FILCH_SERVE;
     /* relaxed: a hint for guests that choose whom to help. */
     filch_store_relaxed(&strand->root, root);
     return strand;
@@ -164,15 +166,9 @@ static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *),
 
 static filch_strand *take_injected(filch_worker *worker)
 {
-    filch_job *job = worker->root ? NULL : filch_inject_take(&worker->pool->inject);
+    filch_job *job = have_spare(worker) ? filch_inject_take(&worker->pool->inject) : NULL;
     if (!job)
         return NULL;
-    if (!job->fn)
-        return job->waiter;
-    if (!have_spare(worker)) {
-        filch_inject_put_back(&worker->pool->inject, job);
-        return NULL;
-    }
     filch_count(worker, FILCH_COUNT_injected);
     return prepare(worker, run_job, job, job);
 }
@@ -219,8 +215,11 @@ static filch_strand *find(filch_worker *worker, bool ask)
 {
     filch_strand *strand = worker->next;
     worker->next = NULL;
-    if (!strand)
-        strand = take_injected(worker);
+    if (!strand && !worker->root) {
+        strand = filch_ready_take(&worker->pool->ready);
+        if (!strand)
+            strand = take_injected(worker);
+    }
     return strand ? strand : steal(worker, ask);
 }
 
@@ -279,18 +278,22 @@ static void run(filch_worker *worker, filch_strand *strand)
     }
 }
 
-/* Is there work that nobody has? With `ask`, strands that show none are asked to publish what they have. */
+/* Is there work that nobody has? With `ask`, strands that show none are asked to publish what they have: all of them, since
+ * what was found may be gone before somebody comes for it. */
 static bool look_everywhere(filch_pool *pool, bool ask)
 {
-    bool found = !filch_inject_is_empty(&pool->inject);
-    for (unsigned i = 0; i < pool->worker_count && !found; i++) {
+    bool found = !filch_ready_is_empty(&pool->ready) || !filch_inject_is_empty(&pool->inject);
+    for (unsigned i = 0; i < pool->worker_count; i++) {
         /* acquire [strand-shown], seq_cst [strand-or-sleep] */
         filch_strand *strand = filch_load_seq_cst(&pool->workers[i]->strand);
         if (!strand)
             continue;
-        found = filch_split_has_public(&strand->split);
-        if (!found && ask)
+        if (filch_split_has_public(&strand->split))
+            found = true;
+        else if (ask)
             filch_split_ask(&strand->split);
+        if (found && !ask)
+            break;
     }
     return found;
 }
@@ -310,12 +313,17 @@ static void stop_searching(filch_worker *worker)
         filch_pool_notify(pool, worker);
 }
 
+static unsigned awake_count(filch_pool *pool)
+{
+    return pool->worker_count - filch_sleep_sleeper_count(&pool->sleep) -
+           filch_sleep_sleeper_count(&pool->vacant);
+}
+
 /* Spinning pays only while the one we wait for has a CPU to run on. */
 static bool may_spin(filch_worker *worker, uint64_t since)
 {
     filch_pool *pool = worker->pool;
-    unsigned awake = pool->worker_count - filch_sleep_sleeper_count(&pool->sleep);
-    return awake <= pool->topology.cpu_count && filch_clock_ns() - since < pool->spin_ns;
+    return awake_count(pool) <= pool->topology.cpu_count && filch_clock_ns() - since < pool->spin_ns;
 }
 
 /* Look for work until there is some, or time is up, or `job` is complete. */
@@ -343,8 +351,9 @@ void *filch_worker_main(void *argument)
     bool searching = true; /* whoever started us counted us as searcher */
 
     const filch_visit visit = {.worker = worker};
+    filch_overflow overflow;
     set_self(&visit);
-    filch_thread_start(worker);
+    filch_thread_start(worker, &overflow);
     for (;;) {
         filch_strand *strand = searching ? search(worker, NULL) : find(worker, false);
         if (strand) {
@@ -355,16 +364,19 @@ void *filch_worker_main(void *argument)
             continue;
         }
         if (!searching) {
-            unsigned awake = pool->worker_count - filch_sleep_sleeper_count(&pool->sleep);
+            unsigned awake = awake_count(pool);
             searching = filch_sleep_search(&pool->sleep, awake > 3 ? awake / 2 : 1);
             if (searching)
                 continue;
         }
-        bool may_run = shelve_spare(worker);
+        bool may_run = have_spare(worker);
+        shelve_spare(worker);
         filch_sleep_push(&pool->sleep, worker->index,
                          searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
         if (may_run)
             filch_pool_notify_if_work(pool);
+        else if (!filch_ready_is_empty(&pool->ready))
+            filch_pool_notify(pool, worker);
         /* seq_cst [stop-or-sleep] */
         if (filch_load_seq_cst(&pool->stopping)) {
             /* seq_cst [stop-or-sleep]: the destroyer waits for a change, and then ends us in bed. */
@@ -376,8 +388,19 @@ void *filch_worker_main(void *argument)
             break;
         searching = true;
     }
-    filch_thread_stop(worker);
+    filch_thread_stop(worker, &overflow);
     return NULL;
+}
+
+/* By a rare race a guest has run a task of somebody else, whose forker waited for it: that is not the guest's to go on with. */
+static void pass_on_foreign(filch_worker *worker, const filch_job *job)
+{
+    filch_strand *next = worker->next;
+    /* relaxed: the strand is ours. */
+    if (!next || filch_load_relaxed(&next->root) == job)
+        return;
+    worker->next = NULL;
+    filch_pool_resume(worker->pool, next);
 }
 
 bool filch_worker_visit(filch_worker *worker, filch_job *job)
@@ -391,8 +414,9 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     /* relaxed: own variable. */
     filch_strand *outer_strand = filch_load_relaxed(&worker->strand);
     void *outer_root = worker->root;
+    filch_overflow overflow;
     if (is_guest && pool->options.report_overflow)
-        filch_overflow_enter(&worker->overflow);
+        filch_overflow_enter(&overflow);
     set_self(&visit);
 
     worker->root = job;
@@ -406,8 +430,9 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     }
     while (strand) {
         run(worker, strand);
-        strand = worker->next;
-        if (!strand && job && filch_job_is_done(job))
+        if (job)
+            pass_on_foreign(worker, job);
+        if (!worker->next && job && filch_job_is_done(job))
             break;
         strand = search(worker, job);
     }
@@ -418,10 +443,13 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
         filch_split_arm(&outer_strand->split);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, outer_strand);
+    /* Who looked meanwhile did not see what it had public before. */
+    if (outer_strand && filch_split_has_public(&outer_strand->split))
+        filch_pool_notify(pool, worker);
     if (is_guest)
         shelve_spare(worker);
     if (is_guest && pool->options.report_overflow)
-        filch_overflow_leave(&worker->overflow);
+        filch_overflow_leave(&overflow);
     set_self(visit.outer);
     return has_strand;
 }

@@ -62,7 +62,6 @@ struct filch_worker {
     filch_job *waits_for_job;
     void *root;            /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
-    filch_overflow overflow;
     filch_pace_note paces[FILCH_PACE_NOTES];
     size_t declined;     /* microseconds of loops for which nobody was woken */
     bool is_offer_taken; /* whether the last part of a loop that was offered found a thief */
@@ -80,6 +79,7 @@ struct filch_pool {
     filch_worker **workers;
     filch_strands strands;
     filch_inject inject;
+    filch_ready ready; /* strands whose wait is over */
     filch_sleep sleep;  /* seats of idle workers */
     filch_sleep vacant; /* seats whose thread could not be started: only for guests */
     filch_atomic_u32 thread_count;
@@ -135,5 +135,11 @@ void filch_pool_inject(filch_pool *pool, filch_job *job);
 
 /* Work may have been left behind by who gives up a seat: wake somebody for it. */
 void filch_pool_notify_if_work(filch_pool *pool);
+
+/* A strand of this pool may go on. */
+void filch_pool_resume(filch_pool *pool, filch_strand *strand);
+
+/* Whether this process is the one the pool was created in, or rebuilt in. */
+bool filch_pool_is_alive(const filch_pool *pool);
 
 #endif
