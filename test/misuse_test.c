@@ -137,9 +137,16 @@ TEST(a_second_join_is_found)
     assert_found(twice_run, "child", "second time");
 }
 
-TEST(a_forgotten_join_is_found_at_the_join_of_the_parent)
+TEST(a_forgotten_join_is_found_when_the_task_returns)
 {
-    assert_found(calls_forgetful_run, "child", "not joined");
+    for (unsigned workers = 0; workers <= 2; workers++) {
+        misuse m = {.run = calls_forgetful_run, .workers = workers};
+
+        ended c = run_in_child(do_wrong, &m);
+
+        assert_true(has_ended_by(&c, SIGABRT));
+        assert_non_null(strstr(c.text, "the task 'forgetful' returned with 1 forked"));
+    }
 }
 
 TEST(a_join_over_a_spawn_is_found)
@@ -172,7 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_join_out_of_order_is_found),
         cmocka_unit_test(a_second_join_is_found),
-        cmocka_unit_test(a_forgotten_join_is_found_at_the_join_of_the_parent),
+        cmocka_unit_test(a_forgotten_join_is_found_when_the_task_returns),
         cmocka_unit_test(a_join_over_a_spawn_is_found),
         cmocka_unit_test(what_is_right_is_not_complained_about),
     };

@@ -16,7 +16,11 @@
  * looks whether somebody is idle. If so, it gives away half of what is left. While everybody is busy a loop costs
  * a few nanoseconds per microsecond of work.
  *
- * All of them return when everything is done. A body may fork, call loops and join on the handle it gets.
+ * All of them return when everything is done. They take the handle of the calling task, FILCH_HERE; the body gets one
+ * too, and may use it for loops, filch_fork and FILCH_CALL_ON.
+ *
+ * A chunk is not divided. Where iterations get much more expensive from one to the next, several expensive ones may
+ * be in the chunk that the cheap ones before them taught: fork inside the body then.
  */
 #ifndef FILCH_LOOP_H
 #define FILCH_LOOP_H

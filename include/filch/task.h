@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Created: tasks, and how to fork, call and join them.
+ * Tasks, and how to fork, call and join them.
  *
  *     FILCH_TASK(long, fib, (long, n))
  *     {
@@ -12,17 +12,25 @@
  *     }
  *     long answer = FILCH_RUN(pool, fib, 40);    from any thread
  *
- * FILCH_TASK(result, name, (type, argument)...) opens a function of up to 16 arguments and any
- * result, void included. Inside it:
+ * FILCH_TASK(result, name, (type, argument)...) opens a function of up to 16 arguments, each pair in
+ * brackets, neither const nor an array, and of any result, void included. Inside it:
  *
- *     FILCH_FORK(child, name, ...)  declares `child`; the task may run elsewhere, or at its join
+ *     FILCH_FORK(child, name, ...)  declares `child`; the task may run elsewhere, or at its join. In a loop
+ *                                   use FILCH_SPAWN, or FILCH_FORK_INTO an array
  *     FILCH_CALL(name, ...)         an ordinary call: the same task, here and now
- *     FILCH_JOIN(child)             waits for it and is its result. The last forked is joined first,
- *                                   and all are joined before the function returns
+ *     FILCH_JOIN(child)             waits for it and is its result. The last forked is joined first, and all
+ *                                   are joined before the function returns. Not two in one
+ *                                   expression: C does not say which is made first
  *     FILCH_SPAWN(name, ...)        a fork without a name, for loops; the result is dropped
  *     FILCH_SYNC()                  joins everything this function has spawned so far; what it forked
  *                                   by name is joined by name before
  *     FILCH_HERE                    the handle, for the functions that take a `filch_slot *f`
+ *
+ * and in a function that has a handle `f` without being a task, like the body of a loop:
+ *
+ *     FILCH_CALL_ON(f, name, ...)   calls the task, which may then fork
+ *
+ * FILCH_RUN(pool, name, ...) may be used anywhere. Without a pool (NULL) it runs the task serially.
  *
  * Forks whose number is known only at run time and whose results matter keep their handles in
  * an array of `<name>_forked`:
@@ -38,7 +46,8 @@
  * each other are announced with FILCH_DECLARE(result, name, ...) and opened with FILCH_BODY(same).
  *
  * Optimised builds trust the caller to join what it forked, in order. Unoptimised builds, and those with
- * -DFILCH_DEBUG, check it and stop with the file and line of the wrong join.
+ * -DFILCH_DEBUG, check it, and stop with the file and line of the wrong join or the name of the task that returned
+ * without one.
  *
  * Without macros, for other languages and other tastes:
  *
@@ -56,7 +65,9 @@
 #include <filch/pool.h>
 #include <filch/strand.h>
 
-#if defined(FILCH_DEBUG) || (!defined(NDEBUG) && !defined(__OPTIMIZE__))
+#ifdef FILCH_CHECKED
+/* The library's own tasks choose. */
+#elif defined(FILCH_DEBUG) || (!defined(NDEBUG) && !defined(__OPTIMIZE__))
 #define FILCH_CHECKED 1
 #else
 #define FILCH_CHECKED 0
@@ -77,6 +88,8 @@ FILCH_API filch_slot *filch_fork(filch_slot *f, filch_fn *fn, void *arg);
 FILCH_API filch_slot *filch_join(filch_slot *f, filch_slot *mark);
 
 /* Used by checked builds: count open forks, and stop the program at a join that is out of order. */
+FILCH_API unsigned filch_check_enter(filch_slot *f);
+FILCH_API void filch_check_leave(filch_slot *f, unsigned open, const char *task);
 FILCH_API unsigned filch_check_fork(filch_slot *f);
 FILCH_API void filch_check_join(filch_slot *f, unsigned order, const char *name, const char *file,
                                 int line);
@@ -97,6 +110,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 #define FILCH_DECLARE(...)                                                                         \
     FILCH_BODY(__VA_ARGS__);                                                                       \
+    FILCH_DEFINE_CHECK(__VA_ARGS__, ~)                                                             \
     FILCH_DEFINE_MEMORY(__VA_ARGS__, ~)                                                            \
     FILCH_DEFINE_THUNK(__VA_ARGS__, ~)                                                             \
     FILCH_DEFINE_FORK(__VA_ARGS__, ~)                                                              \
@@ -104,9 +118,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     FILCH_DEFINE_RUN(__VA_ARGS__, ~)                                                               \
     FILCH_DEFINE_END(__VA_ARGS__, ~)
 
-#define FILCH_BODY(...) FILCH_BODY_(__VA_ARGS__, ~)
-#define FILCH_BODY_(R, name, ...)                                                                  \
-    static inline __attribute__((unused)) R name##_body(                                           \
+#define FILCH_BODY(...) FILCH_FUNCTION(FILCH_BODY_SUFFIX, __VA_ARGS__, ~)
+#define FILCH_FUNCTION(suffix, R, name, ...)                                                       \
+    static inline __attribute__((unused)) R FILCH_CAT(name, suffix)(                               \
         filch_slot *filch_here __attribute__((unused)),                                            \
         filch_slot *filch_mark __attribute__((unused)) FILCH_EACH(FILCH_PARAM, __VA_ARGS__))
 
@@ -125,6 +139,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 #define FILCH_CALL(...)                                                                            \
     FILCH_OF(_body, __VA_ARGS__)(filch_here, filch_here FILCH_ARGUMENTS(__VA_ARGS__))
+
+#define FILCH_CALL_ON(f, ...)                                                                      \
+    FILCH_OF(_body, __VA_ARGS__)((f), (f)FILCH_ARGUMENTS(__VA_ARGS__))
 
 #define FILCH_SPAWN(...)                                                                           \
     do {                                                                                           \
@@ -257,6 +274,19 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 /* ---- What the checked builds add --------------------------------------------------------------- */
 
 #if FILCH_CHECKED
+/* The body is name_checked, and what everybody calls looks whether it has joined all that it forked. */
+#define FILCH_BODY_SUFFIX _checked
+#define FILCH_DEFINE_CHECK(R, name, ...)                                                           \
+    FILCH_FUNCTION(_body, R, name, __VA_ARGS__)                                                    \
+    {                                                                                              \
+        const unsigned filch_open = filch_check_enter(filch_here);                                 \
+        FILCH_PICK(R, FILCH_NOTHING, FILCH_CHECKED_RESULT)                                         \
+        (R) name##_checked(filch_here, filch_mark FILCH_EACH(FILCH_PASS, __VA_ARGS__));            \
+        filch_check_leave(filch_here, filch_open, #name);                                          \
+        FILCH_PICK(R, FILCH_NOTHING, FILCH_CHECKED_RETURN)()                                       \
+    }
+#define FILCH_CHECKED_RESULT(R) R filch_checked_result =
+#define FILCH_CHECKED_RETURN() return filch_checked_result;
 #define FILCH_CHECK_FIELD unsigned order;
 #define FILCH_CHECK_FORK(child, f) (child)->order = filch_check_fork(f)
 #define FILCH_CHECK_SPAWN(f) (void)filch_check_fork(f)
@@ -264,6 +294,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_CHECK_JOIN(child)                                                                    \
     filch_check_join((child).slot, (child).order, #child, __FILE__, __LINE__)
 #else
+#define FILCH_BODY_SUFFIX _body
+#define FILCH_DEFINE_CHECK(...)
 #define FILCH_CHECK_FIELD
 #define FILCH_CHECK_FORK(child, f) (void)0
 #define FILCH_CHECK_SPAWN(f) (void)0
@@ -275,6 +307,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 #define FILCH_FIELD(type, a) type a;
 #define FILCH_PARAM(type, a) , type a
+#define FILCH_PASS(type, a) , a
 #define FILCH_TO_CHILD(type, a) filch_child->args.a = a;
 #define FILCH_TO_SLOT(type, a) filch_args->a = a;
 #define FILCH_IN_SLOT(type, a) , filch_args->a
@@ -282,6 +315,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 #define FILCH_FIELD_NONE char filch_nothing;
 #define FILCH_PARAM_NONE
+#define FILCH_PASS_NONE
 #define FILCH_TO_CHILD_NONE filch_child->args.filch_nothing = 0;
 #define FILCH_TO_SLOT_NONE
 #define FILCH_IN_SLOT_NONE

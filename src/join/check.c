@@ -14,6 +14,22 @@
 /* Forks that found no slot are not told apart: from then on this strand is not checked. */
 #define UNKNOWN (~0u)
 
+unsigned filch_check_enter(filch_slot *f)
+{
+    return filch_strand_of(f)->open_forks;
+}
+
+void filch_check_leave(filch_slot *f, unsigned open, const char *task)
+{
+    unsigned now = filch_strand_of(f)->open_forks;
+
+    if (now == UNKNOWN || now == open)
+        return;
+    fprintf(stderr, "filch: the task '%s' returned with %d forked or spawned and not joined\n", task,
+            (int)(now - open));
+    abort();
+}
+
 unsigned filch_check_fork(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);

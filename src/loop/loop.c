@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/* Parts are joined without the macros, which would count them. */
+#define FILCH_CHECKED 0
+
 #include "base/clock.h"
 #include "join/join.h"
 #include "loop/pace.h"
