@@ -45,10 +45,11 @@ static int index_of_workers(const bench_comparison *comparison, int workers)
 static void print_conditions(const bench_comparison *comparison)
 {
     machine_print();
-    printf("%s%d round%s, interleaved. Ts: the serial twin. T1, T2: with 1, 2 workers. "
-           "All minima.\n",
+    printf("%s%d round%s, interleaved; the fastest run of each counts.\n",
            comparison->is_short ? "Short sizes. " : "", comparison->rounds,
            comparison->rounds == 1 ? "" : "s");
+    puts("T1/Ts: what tasks cost with one worker; 1.00 is nothing.\n"
+         "Ts/T2: how many times faster than plain serial C two workers are; 2.00 is perfect.");
     if (comparison->others_share > 0.05)
         printf("Others used %.0f %% of the cores meanwhile, so speed-ups are too low.\n",
                100 * comparison->others_share);
@@ -265,10 +266,38 @@ static void print_work(const bench_comparison *comparison, int index, bench_verd
         }
         print_failures(comparison, index, variant);
     }
+    /* Short runs are for looking; the targets are meant for the full sizes. */
+    if (comparison->is_short)
+        return;
     for (int i = 0; i < target_count; i++)
         if (strcmp(targets[i].work, work->name) == 0)
             judge_target(comparison, index, &targets[i], verdicts);
     judge_oversubscribed(comparison, index, verdicts);
+}
+
+/* What a person takes home: the price of a fork. */
+static void print_summary(const bench_comparison *comparison)
+{
+    int one = index_of_workers(comparison, 1);
+    bool is_begun = false;
+
+    for (int w = 0; w < work_count; w++) {
+        if (strcmp(works[w].name, "fib") != 0 || !(comparison->works >> w & 1) || one < 0)
+            continue;
+        for (int v = 0; v < VARIANT_COUNT; v++) {
+            double ns = unit_ns(comparison, w, (bench_variant)v, one);
+            if (v == VARIANT_SERIAL || ns <= 0)
+                continue;
+            printf("%s %.1f ns with %s", is_begun ? "," : "\nA fork and its join cost", ns,
+                   variant_names[v]);
+            is_begun = true;
+        }
+        double serial_ns = serial_unit_ns(comparison, w);
+        if (is_begun && serial_ns > 0)
+            printf("; a plain call, %.1f ns", serial_ns);
+    }
+    if (is_begun)
+        puts(".");
 }
 
 void report_print(const bench_comparison *comparison)
@@ -281,11 +310,12 @@ void report_print(const bench_comparison *comparison)
         if (comparison->works >> w & 1)
             print_work(comparison, w, &verdicts);
 
+    print_summary(comparison);
     int judged = verdicts.reached + verdicts.missed;
     if (judged == 0)
         return;
     printf("\n%d of %d targets reached", verdicts.reached, judged);
     if (verdicts.missed)
         printf("; missed: %s", verdicts.missed_names);
-    printf(".%s\n", comparison->is_short ? " They are meant for the full sizes." : "");
+    puts(".");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * idle: the CPU time that a pool uses while it has nothing to do, from the moment its last work
- * is done: the search before falling asleep counts too. The size is in milliseconds.
+ * idle: the CPU time that a pool uses while it has nothing to do, after it has fallen asleep. The size is
+ * in milliseconds.
  */
 #include "bench.h"
 

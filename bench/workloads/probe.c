@@ -42,8 +42,13 @@ static void sleep_ns(uint64_t duration_ns)
         continue;
 }
 
+/* The kernel counts what a thread has used on another CPU only when it stops or the clock ticks: wait until all work
+ * is counted that was done before. */
+enum { SETTLE_NS = 20 * 1000 * 1000 };
+
 uint64_t probe_idle(long duration_ms)
 {
+    sleep_ns(SETTLE_NS);
     uint64_t before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     sleep_ns((uint64_t)duration_ms * 1000000);
     return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - before;

@@ -101,7 +101,7 @@ static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t be
             end = middle;
         }
         is_first = false;
-        size_t stop = end - begin > chunk ? begin + chunk : end;
+        size_t stop = filch_pace_stop(begin, end, chunk);
         uint64_t start = filch_clock_ticks();
         body(f, context, begin, stop);
         chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
@@ -200,7 +200,7 @@ static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t b
                 return;
         }
         offer = false;
-        size_t stop = end - begin > chunk ? begin + chunk : end;
+        size_t stop = filch_pace_stop(begin, end, chunk);
         uint64_t start = filch_clock_ticks();
         r->reducer->add(f, accumulator, r->context, begin, stop);
         chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
