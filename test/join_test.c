@@ -41,9 +41,13 @@ static void end(const filch_slot *f, uint64_t outer)
     note_of(f)->joining = outer;
 }
 
-static unsigned strand_count(const filch_pool *pool)
+/* Workers that are on their way to sleep may still make one. */
+static unsigned strand_count(filch_pool *pool)
 {
-    return pool->strands.count;
+    filch_lock_acquire(&pool->strands.lock);
+    unsigned count = pool->strands.count;
+    filch_lock_release(&pool->strands.lock);
+    return count;
 }
 
 /* ---- nothing foreign --------------------------------------------------------------------------- */
