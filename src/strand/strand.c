@@ -77,12 +77,11 @@ static filch_strand *create(size_t stack_bytes)
     return strand;
 }
 
-void filch_strands_init(filch_strands *list, size_t stack_bytes, const char *name)
+void filch_strands_init(filch_strands *list, size_t stack_bytes)
 {
     memset(list, 0, sizeof *list);
     filch_lock_init(&list->lock);
     list->stack_bytes = round_up(stack_bytes, filch_page_bytes());
-    list->name = name;
 }
 
 void filch_strands_fini(filch_strands *list)

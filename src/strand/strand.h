@@ -65,11 +65,10 @@ typedef struct filch_strands {
     filch_strand *free, *all;
     unsigned count;
     size_t stack_bytes;
-    const char *name;          /* of the pool, for the message about a stack that overflows */
 } filch_strands;
 
 /* stack_bytes is rounded up to whole pages. */
-void filch_strands_init(filch_strands *list, size_t stack_bytes, const char *name);
+void filch_strands_init(filch_strands *list, size_t stack_bytes);
 
 /* No strand is in use any more. */
 void filch_strands_fini(filch_strands *list);

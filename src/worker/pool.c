@@ -185,7 +185,7 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
         goto free_workers;
     filch_inject_init(&pool->inject);
     filch_ready_init(&pool->ready);
-    filch_strands_init(&pool->strands, pool->options.stack_bytes, pool->options.name);
+    filch_strands_init(&pool->strands, pool->options.stack_bytes);
     reset_seats(pool);
     /* One strand is there from the beginning: with it, every task can be run, if need be one by one. */
     filch_strand *first = filch_strand_take(&pool->strands);
