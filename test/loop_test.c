@@ -48,6 +48,38 @@ static void for_visits_every_index_exactly_once(void **state)
     }
 }
 
+static void count_visits(filch_slot *f, void *context, size_t begin, size_t end)
+{
+    (void)f;
+    uint32_t *counts = context;
+    for (size_t i = begin; i < end; i++)
+        counts[i]++;
+}
+
+FILCH_TASK(void, visit_again_and_again, (uint32_t *, counts), (size_t, count), (int, repeats))
+{
+    for (int i = 0; i < repeats; i++)
+        filch_for(FILCH_HERE, 0, count, count_visits, counts);
+}
+
+/* Halves are offered quietly as long as they are taken: one that is both taken and kept would show here. */
+static void short_loops_in_a_row_miss_nothing(void **state)
+{
+    (void)state;
+    enum { COUNT = 8192, REPEATS = 20000 };
+    static uint32_t counts[COUNT];
+    for (unsigned workers = 2; workers <= 3; workers++) {
+        filch_pool *pool = create_pool(workers);
+        memset(counts, 0, sizeof counts);
+
+        FILCH_RUN(pool, visit_again_and_again, counts, COUNT, REPEATS);
+
+        for (size_t i = 0; i < COUNT; i++)
+            assert_int_equal(counts[i], REPEATS);
+        filch_pool_destroy(pool);
+    }
+}
+
 FILCH_TASK(void, visit_backwards)
 {
     filch_for(FILCH_HERE, 10, 5, visit, visits);
@@ -284,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(for_visits_every_index_exactly_once),
+        cmocka_unit_test(short_loops_in_a_row_miss_nothing),
         cmocka_unit_test(an_empty_or_reversed_range_calls_nothing),
         cmocka_unit_test(loops_nest_and_may_be_irregular),
         cmocka_unit_test(reduce_keeps_the_order_of_the_indices),

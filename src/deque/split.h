@@ -39,9 +39,10 @@ typedef struct filch_split {
     /* {split:32 | tail:32}. Owner and thieves. */
     filch_atomic_u64 word __attribute__((aligned(FILCH_CACHE_LINE)));
 
-    /* Owner only. `split` is a copy of the word's; `end` never changes. */
+    /* Owner only. `split` is a copy of the word's, unless that is used up; `end` never changes. */
     filch_slot *end __attribute__((aligned(FILCH_CACHE_LINE))); /* here and at end[1] fork may write, but no task lives there */
     uint32_t split;
+    bool is_used_up; /* the word shows slots that were stolen and are free again; the next publish sets it right */
 } filch_split;
 
 /* The slots begin this far behind the split stack's address, in the same region: a thief finds them without reading
@@ -88,6 +89,7 @@ static inline void filch_split_init(filch_split *s, size_t count)
 {
     s->end = filch_split_slots(s) + count;
     s->split = 0;
+    s->is_used_up = false;
     /* relaxed: nobody else knows the strand yet. */
     filch_store_relaxed(&s->word, 0);
     filch_store_relaxed(&s->asked, 0);
@@ -96,13 +98,17 @@ static inline void filch_split_init(filch_split *s, size_t count)
 
 /* ---- owner ------------------------------------------------------------------------------------- */
 
-/* Make the slots below `count` public. Returns whether any was private. */
+/* Make the slots below `count` public. Returns whether any was private: then the limits must follow. */
 static inline bool filch_split_publish(filch_split *s, uint32_t count)
 {
     if (count <= s->split)
         return false;
     /* release [task-ready], seq_cst [publish-or-sleep] */
-    filch_fetch_add_seq_cst(&s->word, (uint64_t)(count - s->split) << 32);
+    if (s->is_used_up)
+        filch_store_seq_cst(&s->word, (uint64_t)count << 32 | s->split);
+    else
+        filch_fetch_add_seq_cst(&s->word, (uint64_t)(count - s->split) << 32);
+    s->is_used_up = false;
     s->split = count;
     return true;
 }
@@ -110,6 +116,8 @@ static inline bool filch_split_publish(filch_split *s, uint32_t count)
 /* Public tasks that nobody has taken yet. */
 static inline uint32_t filch_split_public_count(filch_split *s)
 {
+    if (s->is_used_up)
+        return 0;
     /* relaxed: thieves may take one right after; a count too high is corrected when they ask. */
     return s->split - filch_split_tail(filch_load_relaxed(&s->word));
 }
@@ -124,10 +132,9 @@ static inline bool filch_split_answer(filch_split *s)
     return filch_exchange_acq_rel(&s->asked, 0) != 0;
 }
 
-/* Move the split down after the public part shrank. A question stays asked. */
-static inline void filch_split_set(filch_split *s, uint32_t split)
+/* Set the limits after the split has moved. A question stays asked. */
+static inline void filch_split_follow(filch_split *s)
 {
-    s->split = split;
     if (!filch_split_is_armed(s) && filch_split_answer(s))
         filch_split_arm(s);
 }
@@ -144,7 +151,8 @@ static inline bool filch_split_take_back(filch_split *s, uint32_t i)
         uint32_t tail = filch_split_tail(word), split = tail + (i - tail) / 2;
         /* acq_rel [task-ready]: what stays public is published anew. */
         if (filch_cas_acq_rel(&s->word, &word, (uint64_t)split << 32 | tail)) {
-            filch_split_set(s, split);
+            s->split = split;
+            filch_split_follow(s);
             return true;
         }
     }
@@ -152,12 +160,13 @@ static inline bool filch_split_take_back(filch_split *s, uint32_t i)
 }
 
 /* The stolen task in slot `i` is complete: so was every older one taken, and the slots from `i` on are
- * free. Nothing is public, so no thief can be changing the word. */
+ * free. Nothing is public, so no thief changes the word, nor need it change before the next publish: thieves look at it
+ * all the time, and each change costs both sides a cache miss. */
 static inline void filch_split_reset(filch_split *s, uint32_t i)
 {
-    /* relaxed: thieves find nothing below it; the next publish is a release of its own. */
-    filch_store_relaxed(&s->word, (uint64_t)i << 32 | i);
-    filch_split_set(s, i);
+    s->is_used_up = true;
+    s->split = i;
+    filch_split_follow(s);
 }
 
 /* ---- thieves ----------------------------------------------------------------------------------- */

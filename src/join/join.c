@@ -29,7 +29,7 @@ static void serve(filch_strand *strand, uint32_t count)
         filch_split_answer(split);
         return;
     }
-    if (strand->service == FILCH_SERVE_NOTHING)
+    if (strand->keeps_all)
         count = 0;
     filch_pool *pool = worker->pool;
     bool is_published = false;
@@ -42,17 +42,30 @@ static void serve(filch_strand *strand, uint32_t count)
     } while (filch_split_answer(split));
     if (is_published) {
         filch_count(worker, FILCH_COUNT_published);
-        if (strand->service == FILCH_SERVE)
-            filch_pool_notify(pool, worker);
+        filch_pool_notify(pool, worker);
     }
+}
+
+/* How many slots lie below `f`. */
+static uint32_t count_below(filch_strand *strand, filch_slot *f)
+{
+    filch_slot *last = f < strand->split.end ? f : strand->split.end;
+    return (uint32_t)(last - filch_split_slots(&strand->split));
 }
 
 void filch_publish(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
-    filch_slot *last = f < strand->split.end ? f : strand->split.end;
+    serve(strand, count_below(strand, f));
+}
 
-    serve(strand, (uint32_t)(last - filch_split_slots(&strand->split)));
+void filch_publish_quietly(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    if (strand->keeps_all || !filch_split_publish(&strand->split, count_below(strand, f)))
+        return;
+    filch_split_follow(&strand->split);
+    filch_count(strand->worker, FILCH_COUNT_published);
 }
 
 bool filch_is_wanted(filch_slot *f)
@@ -122,14 +135,17 @@ bool filch_join_slow(filch_slot *f)
     uint32_t i = (uint32_t)(f - filch_split_slots(split));
 
     if (filch_split_is_armed(split))
-        serve(strand, f < split->end ? i : (uint32_t)(split->end - filch_split_slots(split)));
+        serve(strand, count_below(strand, f));
     if (i >= split->split)
         return true;
-    if (filch_split_take_back(split, i)) {
-        filch_count(strand->worker, FILCH_COUNT_taken_back);
-        return true;
+    /* acquire [task-done]: only a thief completes it, so there is nothing to take back. */
+    if (filch_load_acquire(&f->state) != FILCH_TASK_DONE) {
+        if (filch_split_take_back(split, i)) {
+            filch_count(strand->worker, FILCH_COUNT_taken_back);
+            return true;
+        }
+        wait_for_child(strand, f);
     }
-    wait_for_child(strand, f);
     filch_split_reset(split, i);
     return false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many iterations take about a microsecond: learnt while a loop runs, remembered by the worker for the next time.
+ * How many iterations take about half a microsecond: learnt while a loop runs, remembered by the worker for the next time.
  */
 #ifndef FILCH_LOOP_PACE_H
 #define FILCH_LOOP_PACE_H
@@ -8,16 +8,26 @@
 #include "base/clock.h"
 #include "worker/worker.h"
 
-/* `count` iterations took `ticks`. Returns the chunk to go on with. */
+#define FILCH_PACE_CHUNK_NS 500
+
+/* What is not worth giving a part away any more: in chunks of several iterations it takes a microsecond or two, and
+ * another worker starts a quarter of one later. But nobody knows how long a chunk of one may take. */
+static inline bool filch_pace_is_short(size_t begin, size_t end, size_t chunk)
+{
+    return (end - begin) / chunk < (chunk == 1 ? 2 : 4);
+}
+
+/* `count` iterations took `ticks`. Returns the chunk to go on with: half of it only when this one was far too long,
+ * since the time may have gone into cache misses. */
 static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks)
 {
-    const uint64_t goal = filch_clock_ticks_in(1000);
+    const uint64_t goal = filch_clock_ticks_in(FILCH_PACE_CHUNK_NS);
 
     if (count > chunk)
         ticks /= count / chunk;
     if (count >= chunk && ticks < goal / 2)
         return chunk * 2;
-    if (ticks > goal * 2 && chunk > 1)
+    if (ticks > goal * 4 && chunk > 1)
         return chunk / 2;
     return chunk;
 }
@@ -28,9 +38,9 @@ static inline size_t filch_pace_stop(size_t begin, size_t end, size_t chunk)
 {
     size_t chunk_count = (end - begin) / chunk;
 
-    if (chunk_count == 0)
+    if (chunk_count == 0 || (chunk > 1 && filch_pace_is_short(begin, end, chunk)))
         return end;
-    return begin + (chunk_count > 256 ? 8 * chunk : chunk);
+    return begin + (chunk_count > 512 ? 16 * chunk : chunk);
 }
 
 static inline filch_pace_note *filch_pace_find(filch_slot *f, uintptr_t body)

@@ -15,13 +15,6 @@
 typedef struct filch_strand filch_strand;
 struct filch_worker;
 
-/* How a strand serves workers that want its tasks. */
-enum filch_service {
-    FILCH_SERVE,         /* publishes, and wakes somebody */
-    FILCH_SERVE_QUIETLY, /* publishes */
-    FILCH_SERVE_NOTHING, /* its handle does not say which slots hold tasks */
-};
-
 struct filch_strand {
     filch_split split;
 
@@ -32,7 +25,7 @@ struct filch_strand {
     void (*body)(filch_strand *self); /* called when the strand is entered anew */
     void *argument;                   /* what body runs: a stolen slot or a job */
     unsigned open_forks;              /* checked builds: forks without a join */
-    enum filch_service service;       /* what its slow forks and joins do for others */
+    bool keeps_all;                   /* publishes nothing: its handle does not say which slots hold tasks */
 
     /* Which filch_run the work belongs to; thieves that help only one of them look at it. */
     FILCH_ATOMIC(void *) root;

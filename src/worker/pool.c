@@ -412,10 +412,10 @@ static void run_inside(filch_worker *own, filch_job *job)
     }
     /* relaxed: own variable. */
     filch_strand *strand = filch_load_relaxed(&own->strand);
-    enum filch_service service = strand->service;
-    strand->service = FILCH_SERVE_NOTHING;
+    bool keeps_all = strand->keeps_all;
+    strand->keeps_all = true;
     job->fn(strand->split.end, job->arg);
-    strand->service = service;
+    strand->keeps_all = keeps_all;
 }
 
 int filch_run(filch_pool *pool, filch_fn *fn, void *arg)

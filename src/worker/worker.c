@@ -158,7 +158,7 @@ static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *),
     strand->body = body;
     strand->argument = argument;
     strand->open_forks = 0;
-    strand->service = FILCH_SERVE;
+    strand->keeps_all = false;
     /* relaxed: a hint for guests that choose whom to help. */
     filch_store_relaxed(&strand->root, root);
     return strand;
@@ -319,7 +319,7 @@ static unsigned awake_count(filch_pool *pool)
            filch_sleep_sleeper_count(&pool->vacant);
 }
 
-/* Spinning pays only while the one we wait for has a CPU to run on. */
+/* Spinning pays only while the one we wait for has a CPU to run on. Asked now and then: the clock takes as long as a round. */
 static bool may_spin(filch_worker *worker, uint64_t since)
 {
     filch_pool *pool = worker->pool;
@@ -336,7 +336,7 @@ static filch_strand *search(filch_worker *worker, filch_job *job)
         /* relaxed: a hint; the sleep that follows looks again. */
         if (job ? filch_job_is_done(job) : filch_load_relaxed(&worker->pool->stopping))
             break;
-        if (!may_spin(worker, since))
+        if (round % 4 == 1 && !may_spin(worker, since))
             break;
         filch_pause();
         strand = find(worker, round >= ROUNDS_BEFORE_ASKING);

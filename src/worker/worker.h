@@ -32,7 +32,7 @@ enum filch_counter {
         FILCH_COUNTER_COUNT
 };
 
-/* What a loop's body costs: how many iterations take a microsecond. */
+/* What a loop's body costs: how many iterations take half a microsecond. */
 typedef struct filch_pace_note {
     uintptr_t body;
     size_t chunk;
@@ -63,7 +63,7 @@ struct filch_worker {
     void *root;            /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
     filch_pace_note paces[FILCH_PACE_NOTES];
-    size_t declined;     /* microseconds of loops for which nobody was woken */
+    size_t declined;     /* chunks of loops for which nobody was woken */
     bool is_offer_taken; /* whether the last part of a loop that was offered found a thief */
 
     /* Written by whoever sits here, read by anyone. */
