@@ -324,7 +324,7 @@ TEST(an_injected_fault_looks_like_the_real_one)
     failing = FILCH_FAULT_MALLOC;
     assert_null(filch_calloc(1, 1));
     filch_topology topology;
-    assert_int_equal(filch_topology_init(&topology, ""), -ENOMEM);
+    assert_int_equal(filch_topology_init(&topology), -ENOMEM);
 
     failing = -1;
 }

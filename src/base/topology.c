@@ -22,11 +22,11 @@ static bool read_number(unsigned *number, const char *root, unsigned cpu,
            sscanf(text, "%u", number) == 1;
 }
 
-static void read_cpu(filch_cpu *cpu, unsigned id, const char *root)
+static void read_cpu(filch_cpu *cpu, const char *root)
 {
+    unsigned id = cpu->id;
     char file[64];
 
-    *cpu = (filch_cpu){.id = id, .core = id};
     read_number(&cpu->core, root, id, "topology/thread_siblings_list");
     read_number(&cpu->package, root, id, "topology/core_siblings_list");
 
@@ -84,7 +84,7 @@ static int compare_places(const void *left, const void *right)
     return compare_cores(left, right);
 }
 
-int filch_topology_init(filch_topology *topology, const char *root)
+int filch_topology_init(filch_topology *topology)
 {
     cpu_set_t *mask;
     int err = 0;
@@ -102,13 +102,7 @@ int filch_topology_init(filch_topology *topology, const char *root)
     unsigned found = 0;
     for (int id = 0; id < max_cpus; id++)
         if (CPU_ISSET_S(id, CPU_ALLOC_SIZE(max_cpus), mask))
-            read_cpu(&cpus[found++], (unsigned)id, root);
-
-    qsort(cpus, count, sizeof *cpus, compare_cores);
-    for (unsigned i = 1; i < count; i++)
-        if (cpus[i].core == cpus[i - 1].core)
-            cpus[i].sibling = cpus[i - 1].sibling + 1;
-    qsort(cpus, count, sizeof *cpus, compare_places);
+            cpus[found++] = (filch_cpu){.id = (unsigned)id, .core = (unsigned)id};
 
     topology->cpu_count = count;
     topology->cpus = cpus;
@@ -116,6 +110,20 @@ int filch_topology_init(filch_topology *topology, const char *root)
 free_mask:
     CPU_FREE(mask);
     return err;
+}
+
+void filch_topology_explore(filch_topology *topology, const char *root)
+{
+    unsigned count = topology->cpu_count;
+    filch_cpu *cpus = topology->cpus;
+
+    for (unsigned i = 0; i < count; i++)
+        read_cpu(&cpus[i], root);
+    qsort(cpus, count, sizeof *cpus, compare_cores);
+    for (unsigned i = 1; i < count; i++)
+        if (cpus[i].core == cpus[i - 1].core)
+            cpus[i].sibling = cpus[i - 1].sibling + 1;
+    qsort(cpus, count, sizeof *cpus, compare_places);
 }
 
 void filch_topology_fini(filch_topology *topology)

@@ -29,13 +29,15 @@ typedef struct filch_topology {
     filch_cpu *cpus;
 } filch_topology;
 
+/* Read the affinity mask of the calling thread: how many CPUs there are, and their ids, ascending. 0, -ENOMEM, or what
+ * sched_getaffinity failed with. */
+int filch_topology_init(filch_topology *topology);
+
 /*
- * Read the affinity mask of the calling thread, and cores and caches from `root`/sys
- * ("" on a real system). Without those files all CPUs are cores of one package.
- *
- * 0, -ENOMEM, or what sched_getaffinity failed with.
+ * Read cores and caches from `root`/sys ("" on a real system), and bring the CPUs into the order in which workers take them. Without
+ * those files all CPUs are cores of one package. A dozen files for each CPU: only for who needs to know.
  */
-int filch_topology_init(filch_topology *topology, const char *root);
+void filch_topology_explore(filch_topology *topology, const char *root);
 
 /*
  * The number of workers that fits: one for each CPU, but not more than the cgroup quota.

@@ -173,9 +173,11 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
         goto free_pool;
     /* The name is the caller's, and threads start late. */
     pool->options.name = filch_fault(FILCH_FAULT_MALLOC) ? NULL : strdup(pool->options.name);
-    err = pool->options.name ? filch_topology_init(&pool->topology, "") : -ENOMEM;
+    err = pool->options.name ? filch_topology_init(&pool->topology) : -ENOMEM;
     if (err)
         goto free_name;
+    if (pool->options.pin)
+        filch_topology_explore(&pool->topology, "");
     pool->worker_count = choose_worker_count(pool);
     err = create_workers(pool);
     if (err)
