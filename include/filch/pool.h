@@ -45,7 +45,7 @@ typedef enum filch_victim_policy {
 
 /* How long a worker without work keeps looking before it sleeps in the kernel. */
 typedef enum filch_wait_policy {
-    FILCH_WAIT_BALANCED, /* 50 us: work that follows closely finds it awake */
+    FILCH_WAIT_BALANCED, /* 50 us: work that follows closely finds it awake; less, down to 3, after waiting in vain */
     FILCH_WAIT_LATENCY,  /* 1 ms */
     FILCH_WAIT_POWER,    /* not at all */
 } filch_wait_policy;

@@ -23,6 +23,9 @@
  * that comes in the next moment needs none. */
 #define ROUNDS_BEFORE_ASKING 6
 
+/* At its hastiest a worker waits for 1 / 16 of the time it may. */
+#define HASTE_MAX 4
+
 static _Thread_local const filch_visit *self_visit;
 
 /* Not inlined: a compiler keeps the address of a thread-local variable over a switch to a strand that comes back
@@ -323,7 +326,18 @@ static unsigned awake_count(filch_pool *pool)
 static bool may_spin(filch_worker *worker, uint64_t since)
 {
     filch_pool *pool = worker->pool;
-    return awake_count(pool) <= pool->topology.cpu_count && filch_clock_ns() - since < pool->spin_ns;
+    return awake_count(pool) <= pool->topology.cpu_count &&
+           filch_clock_ns() - since < pool->spin_ns >> worker->haste;
+}
+
+/* Who has waited in vain waits half as long the next time, who has not, as long as it may. So a pool that gets a short
+ * task now and then does not spend more time waiting than working. */
+static void learn_haste(filch_worker *worker, bool in_vain)
+{
+    if (!in_vain || worker->pool->options.wait == FILCH_WAIT_LATENCY)
+        worker->haste = 0;
+    else if (worker->haste < HASTE_MAX)
+        worker->haste++;
 }
 
 /* Look for work until there is some, or time is up, or `job` is complete. */
@@ -341,7 +355,27 @@ static filch_strand *search(filch_worker *worker, filch_job *job)
         filch_pause();
         strand = find(worker, round >= ROUNDS_BEFORE_ASKING);
     }
+    if (since)
+        learn_haste(worker, !strand);
     return strand;
+}
+
+/* After a sleep nothing is in this core's caches. Fetch what the first task needs all at once, and not one after the other. */
+static void fetch_cold(filch_worker *worker)
+{
+    /* relaxed: a guess. */
+    filch_strand *strand = filch_load_relaxed(&worker->shelf);
+    filch_inject *inject = &worker->pool->inject;
+
+    __builtin_prefetch(inject);
+    __builtin_prefetch(&worker->strand, 1);
+    __builtin_prefetch(&worker->pool->ready);
+    if (strand) {
+        __builtin_prefetch(strand, 1);
+        __builtin_prefetch(&strand->worker, 1);
+        __builtin_prefetch(filch_split_slots(&strand->split), 1);
+        __builtin_prefetch((char *)strand - 64, 1);
+    }
 }
 
 void *filch_worker_main(void *argument)
@@ -386,6 +420,7 @@ void *filch_worker_main(void *argument)
         filch_count(worker, FILCH_COUNT_sleeps);
         if (!filch_seat_sleep(&worker->seat))
             break;
+        fetch_cold(worker);
         searching = true;
     }
     filch_thread_stop(worker, &overflow);

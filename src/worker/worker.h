@@ -62,6 +62,7 @@ struct filch_worker {
     filch_job *waits_for_job;
     void *root;            /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
+    unsigned haste; /* it waits for work only for 1 / 2^haste of the time it may */
     filch_pace_note paces[FILCH_PACE_NOTES];
     size_t declined;     /* chunks of loops for which nobody was woken */
     bool is_offer_taken; /* whether the last part of a loop that was offered found a thief */
