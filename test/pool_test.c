@@ -207,6 +207,9 @@ TEST(without_a_pool_every_call_is_an_error)
     assert_int_equal(filch_pool_workers(NULL), 0);
     assert_int_equal(filch_run(NULL, count_one, &c), -EINVAL);
     assert_int_equal(filch_submit(NULL, count_one, &c), -EINVAL);
+    assert_int_equal(filch_submit_copy(NULL, count_one, &c, sizeof c), -EINVAL);
+    assert_int_equal(filch_submit_copy(pool, count_one, NULL, 1), -EINVAL);
+    assert_int_equal(filch_submit_copy(pool, count_one, &c, SIZE_MAX), -ENOMEM);
     assert_int_equal(filch_pool_wait(NULL), -EINVAL);
     assert_int_equal(filch_pool_destroy(NULL), -EINVAL);
     assert_int_equal(filch_pool_counters(NULL, &counters), -EINVAL);
@@ -795,6 +798,42 @@ TEST(each_thread_calls_its_hooks_once)
     }
 }
 
+typedef struct hook_work {
+    filch_pool *pool;
+    counter trees, runs;
+} hook_work;
+
+static void run_in_hook(void *context, unsigned worker_index TEST_UNUSED)
+{
+    hook_work *w = context;
+    CHECK(filch_run(w->pool, tree_of_depth_8, &w->trees) == 0);
+    counter_add(&w->runs, 1);
+}
+
+TEST(a_hook_that_starts_a_thread_may_run_tasks_of_the_pool)
+{
+    FOR_EACH_COUNT(workers)
+    {
+        hook_work w;
+        memset(&w, 0, sizeof w);
+        filch_options options = {.size = sizeof options,
+                                 .workers = workers,
+                                 .on_start = run_in_hook,
+                                 .hook_context = &w};
+        w.pool = watched_pool_create(&options);
+        counter one_tree = {0}, c = {0};
+        assert_int_equal(filch_run(w.pool, tree_of_depth_8, &one_tree), 0);
+
+        for (int i = 0; i < 20; i++)
+            assert_int_equal(filch_submit(w.pool, tree_of_depth_8, &c), 0);
+        watched_pool_destroy(w.pool);
+
+        assert_in_range(counter_get(&w.runs), 1, workers);
+        assert_int_equal(counter_get(&w.trees), counter_get(&w.runs) * counter_get(&one_tree));
+        assert_int_equal(counter_get(&c), 20 * counter_get(&one_tree));
+    }
+}
+
 typedef struct thread_facts {
     char name[16];
     int cpu_count;
@@ -1225,6 +1264,7 @@ int main(void)
         cmocka_unit_test(a_task_may_create_use_and_destroy_another_pool),
         cmocka_unit_test(a_task_may_call_exit),
         cmocka_unit_test(each_thread_calls_its_hooks_once),
+        cmocka_unit_test(a_hook_that_starts_a_thread_may_run_tasks_of_the_pool),
         cmocka_unit_test(threads_bear_the_name_of_the_pool_and_their_number),
         cmocka_unit_test(the_name_is_copied),
         cmocka_unit_test(a_pinned_thread_has_one_cpu_and_the_callers_keeps_its_own),

@@ -111,6 +111,7 @@ int main()
         expect(FILCH_RUN(pool, is_even, 100), "is_even", workers);
         expect(FILCH_RUN(pool, wide) == 1596 + 40, "wide", workers);
         if (pool) {
+            expect(FILCH_SUBMIT(pool, fib, 10) == 0, "submit", workers);
             expect(filch_run(pool, plain, &count) == 0 && count == 1, "plain", workers);
             expect(filch_pool_destroy(pool) == 0, "destroy", workers);
         }

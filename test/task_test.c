@@ -873,6 +873,34 @@ FILCH_TASK(bool, is_on_this_stack, (const char *, address))
     return distance > -100000 && distance < 100000;
 }
 
+typedef struct wide_argument {
+    uint64_t value[20];
+} wide_argument;
+
+FILCH_TASK(uint64_t, add_to, (counter *, sum), (wide_argument, values), (uint64_t, scale))
+{
+    for (size_t i = 0; i < COUNT_OF(values.value); i++)
+        counter_add(sum, values.value[i] * scale);
+    return scale;
+}
+
+TEST(a_task_may_be_submitted_with_its_arguments)
+{
+    filch_pool *pool = watched_pool_of(2);
+    counter sum = {0};
+
+    for (uint64_t scale = 1; scale <= 1000; scale++) {
+        wide_argument values = {{1, 2, [19] = 3}};
+        assert_int_equal(FILCH_SUBMIT(pool, add_to, &sum, values, scale), 0);
+        memset(&values, 0xff, sizeof values);
+    }
+    assert_int_equal(filch_pool_wait(pool), 0);
+
+    assert_int_equal(counter_get(&sum), 6 * 500500);
+    assert_int_equal(FILCH_SUBMIT(NULL, add_to, &sum, (wide_argument){{0}}, 1), -EINVAL);
+    watched_pool_destroy(pool);
+}
+
 TEST(without_a_pool_tasks_run_serially_on_the_callers_stack)
 {
     char here = 0;
@@ -936,6 +964,7 @@ int main(void)
         cmocka_unit_test(a_fork_above_spawns_that_fill_the_strand_is_run_once),
         cmocka_unit_test(tasks_need_no_macros),
         cmocka_unit_test(without_macros_more_may_be_forked_than_a_strand_has_slots),
+        cmocka_unit_test(a_task_may_be_submitted_with_its_arguments),
         cmocka_unit_test(without_a_pool_tasks_run_serially_on_the_callers_stack),
     };
     return cmocka_run_group_tests_name("task", tests, create_pools, destroy_pools);

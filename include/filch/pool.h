@@ -52,7 +52,7 @@ typedef enum filch_wait_policy {
 
 /* Zero means the default, everywhere but in `size`. */
 typedef struct filch_options {
-    size_t size;        /* sizeof(filch_options) */
+    size_t size;        /* sizeof(filch_options); forgotten, it is 0 and the options are refused */
     unsigned workers;   /* 0: one for each CPU this process may use; more than 1000 become 1000 */
     size_t stack_bytes; /* of each strand; 0: 8 MiB of address space, touched as needed */
     filch_deque_kind deque;
@@ -90,7 +90,7 @@ FILCH_API unsigned filch_pool_workers(const filch_pool *pool);
  * this or another pool.
  *
  * Returns 0, or: -EINVAL no pool; -EOWNERDEAD the caller is a task of this pool that called fork(), and
- * this is the child.
+ * this is the child; -ENOMEM in a hook, where there is no stack yet to run it on.
  */
 FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
 
@@ -101,6 +101,9 @@ FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
  * Returns 0, or: -EINVAL, -EOWNERDEAD as above; -ENOMEM.
  */
 FILCH_API int filch_submit(filch_pool *pool, filch_fn *fn, void *arg);
+
+/* The same with a copy of the `bytes` at `arg`, made now and freed after the task. */
+FILCH_API int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes);
 
 /*
  * Wait until no submitted task and no filch_run is left in the pool. Returns 0, -EINVAL, or -EDEADLK when

@@ -31,6 +31,7 @@
  *     FILCH_CALL_ON(f, name, ...)   calls the task, which may then fork
  *
  * FILCH_RUN(pool, name, ...) may be used anywhere. Without a pool (NULL) it runs the task serially.
+ * FILCH_SUBMIT(pool, name, ...) does not wait, and drops the result: 0, or what filch_submit returns.
  *
  * Forks whose number is known only at run time and whose results matter keep their handles in
  * an array of `<name>_forked`:
@@ -154,6 +155,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     (FILCH_CHECK_SYNC(), (void)(filch_here = filch_join(filch_here, filch_mark)))
 
 #define FILCH_RUN(pool, ...) FILCH_OF(_run, __VA_ARGS__)((pool)FILCH_ARGUMENTS(__VA_ARGS__))
+#define FILCH_SUBMIT(pool, ...) FILCH_OF(_submit, __VA_ARGS__)((pool)FILCH_ARGUMENTS(__VA_ARGS__))
 
 /* ---- What FILCH_DECLARE generates; R is the result, `...` the (type, argument) pairs ------------ */
 
@@ -250,6 +252,13 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         FILCH_EACH(FILCH_TO_CHILD, __VA_ARGS__)                                                    \
         filch_run_always(filch_in, name##_root, filch_child);                                      \
         FILCH_PICK(R, FILCH_NOTHING, FILCH_RETURN_RESULT)()                                        \
+    }                                                                                              \
+    static inline __attribute__((unused)) int name##_submit(                                       \
+        filch_pool *filch_in FILCH_EACH(FILCH_PARAM, __VA_ARGS__))                                 \
+    {                                                                                              \
+        name##_forked filch_work, *const filch_child = &filch_work;                                \
+        FILCH_EACH(FILCH_TO_CHILD, __VA_ARGS__)                                                    \
+        return filch_submit_copy(filch_in, name##_root, filch_child, sizeof filch_work);           \
     }
 
 /* Something that takes the semicolon. */

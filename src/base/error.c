@@ -9,7 +9,7 @@ const char *filch_strerror(int err)
     case 0:
         return "no error";
     case EINVAL:
-        return "an argument or an option has no meaning";
+        return "an argument or an option has no meaning (is the size in filch_options set?)";
     case E2BIG:
         return "the options are of a newer version and use what this library does not know";
     case ENOEXEC:

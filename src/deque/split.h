@@ -201,11 +201,16 @@ static inline filch_steal_result filch_split_steal(filch_split *s, filch_slot **
     return FILCH_STEAL_WON;
 }
 
-/* Ask the owner to publish. The caller counts as idle in the sleep word before it asks. */
-static inline void filch_split_ask(filch_split *s)
+/*
+ * Ask the owner to publish. The caller counts as idle in the sleep word before it asks.
+ *
+ * Somebody else's question serves as well, for one who will ask again: the owner may answer it without having seen that
+ * we are idle, too. With `insist` it cannot.
+ */
+static inline void filch_split_ask(filch_split *s, bool insist)
 {
-    /* relaxed: somebody else's question serves as well; it sets the limits, too. */
-    if (filch_load_relaxed(&s->asked))
+    /* relaxed: see above. */
+    if (!insist && filch_load_relaxed(&s->asked))
         return;
     /* acq_rel [asked] */
     filch_exchange_acq_rel(&s->asked, 1);

@@ -406,18 +406,21 @@ void filch_pool_resume(filch_pool *pool, filch_strand *strand)
 
 /* Run a task of a task of this pool, whose seat we hold, so that nobody else might ever come to run it. Without a strand
  * for it the current one has to do: from its end on forks have no slots, and run when they are joined. */
-static void run_inside(filch_worker *own, filch_job *job)
+static int run_inside(filch_worker *own, filch_job *job)
 {
     if (filch_worker_visit(own, job)) {
         filch_worker_wait(job);
-        return;
+        return 0;
     }
     /* relaxed: own variable. */
     filch_strand *strand = filch_load_relaxed(&own->strand);
+    if (!strand) /* called by a hook */
+        return -ENOMEM;
     bool keeps_all = strand->keeps_all;
     strand->keeps_all = true;
     job->fn(strand->split.end, job->arg);
     strand->keeps_all = keeps_all;
+    return 0;
 }
 
 int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
@@ -430,7 +433,7 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
     filch_worker *own = filch_worker_self_in(pool);
     filch_pool_begin(pool);
     if (own) {
-        run_inside(own, &job);
+        err = run_inside(own, &job);
     } else {
         if (!visit(pool, &job))
             filch_pool_inject(pool, &job);
@@ -439,19 +442,46 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
         filch_worker_wait(&job);
     }
     filch_pool_end(pool);
+    return err;
+}
+
+/* `*job` with room for `bytes` in its copy, or an error. */
+static int create_job(filch_job **job, filch_pool *pool, filch_fn *fn, size_t bytes)
+{
+    int err = pool && fn ? check_process(pool) : -EINVAL;
+    if (err)
+        return err;
+    if (bytes > PTRDIFF_MAX - sizeof **job)
+        return -ENOMEM;
+    *job = filch_calloc(1, sizeof **job + bytes);
+    if (!*job)
+        return -ENOMEM;
+    (*job)->fn = fn;
+    (*job)->is_submitted = true;
     return 0;
 }
 
 int filch_submit(filch_pool *pool, filch_fn *fn, void *arg)
 {
-    int err = pool && fn ? check_process(pool) : -EINVAL;
+    filch_job *job;
+    int err = create_job(&job, pool, fn, 0);
     if (err)
         return err;
+    job->arg = arg;
+    filch_pool_begin(pool);
+    filch_pool_inject(pool, job);
+    return 0;
+}
 
-    filch_job *job = filch_calloc(1, sizeof *job);
-    if (!job)
-        return -ENOMEM;
-    *job = (filch_job){.fn = fn, .arg = arg, .is_submitted = true};
+int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
+{
+    filch_job *job;
+    int err = arg || bytes == 0 ? create_job(&job, pool, fn, bytes) : -EINVAL;
+    if (err)
+        return err;
+    if (bytes > 0)
+        memcpy(job->copy, arg, bytes);
+    job->arg = job->copy;
     filch_pool_begin(pool);
     filch_pool_inject(pool, job);
     return 0;

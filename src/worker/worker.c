@@ -206,7 +206,7 @@ static filch_strand *steal(filch_worker *worker, bool ask)
         case FILCH_STEAL_EMPTY:
             filch_count(worker, FILCH_COUNT_empty);
             if (ask)
-                filch_split_ask(&victim->split);
+                filch_split_ask(&victim->split, false);
             break;
         }
     }
@@ -294,7 +294,7 @@ static bool look_everywhere(filch_pool *pool, bool ask)
         if (filch_split_has_public(&strand->split))
             found = true;
         else if (ask)
-            filch_split_ask(&strand->split);
+            filch_split_ask(&strand->split, true);
         if (found && !ask)
             break;
     }
