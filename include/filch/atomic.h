@@ -4,7 +4,7 @@
  *
  * Every word that two threads touch is declared with FILCH_ATOMIC and reached only through the
  * operations below; the wrapper struct makes a plain access a compile error. `grep _release`
- * therefore finds every release in the project, and a model checker can replace this one header.
+ * therefore finds every release in the project, and the model checker (verify/mc) replaces this one header.
  *
  *     FILCH_ATOMIC(uint32_t) ready;
  *     filch_store_release(&ready, 1);
@@ -33,6 +33,10 @@
 
 typedef FILCH_ATOMIC(uint32_t) filch_atomic_u32;
 typedef FILCH_ATOMIC(uint64_t) filch_atomic_u64;
+
+#ifdef FILCH_MODEL
+#include <mc/atomic.h> /* the same operations, as events of the model checker: verify/mc */
+#else
 
 #define filch_load_relaxed(p) __atomic_load_n(&(p)->filch_value, __ATOMIC_RELAXED)
 #define filch_load_acquire(p) __atomic_load_n(&(p)->filch_value, __ATOMIC_ACQUIRE)
@@ -66,4 +70,5 @@ static inline void filch_pause(void)
 #endif
 }
 
+#endif
 #endif

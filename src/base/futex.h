@@ -25,7 +25,9 @@
 static inline int filch_futex_call(filch_atomic_u32 *word, long op, uint32_t value,
                                    const struct timespec *timeout)
 {
-#if defined(__x86_64__)
+#if defined(FILCH_MODEL)
+    return mc_futex(&word->filch_value, op, value, timeout);
+#elif defined(__x86_64__)
     long result = SYS_futex;
     register const struct timespec *r10 __asm__("r10") = timeout;
     __asm__ volatile("syscall"

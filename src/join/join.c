@@ -14,7 +14,9 @@
 #include <stdlib.h>
 
 /* A join that finds its child stolen looks this often for its end, before it leaves the strand. */
+#ifndef JOIN_SPINS /* the model checker has fewer */
 #define JOIN_SPINS 200
+#endif
 
 /*
  * Somebody may want work: publish the slots below `count`. While more workers are idle than there are public tasks, forks

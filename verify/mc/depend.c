@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which operations do not commute, and which other orders are worth a try because of it.
+ *
+ * Two executions are equivalent when one becomes the other by swapping neighbours that are independent. To run one of each kind
+ * is enough: source-DPOR (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014) with sleep sets.
+ *
+ *     steps    ... e ......... p          e and p are dependent, and nothing in between forces
+ *                   \__ v __/             e before p: a race. At e's node, try a thread that can begin
+ *                                         the steps that do not need e, followed by p.
+ *
+ * A thread's choice of what to read belongs to its step: all choices are tried wherever the step is.
+ */
+#include "mc/engine.h"
+
+static bool touches(const spin *spins, unsigned count, uintptr_t address)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (spins[i].location->address == address)
+            return true;
+    return false;
+}
+
+static bool effects_conflict(unsigned a, unsigned b, bool same_address)
+{
+    if (same_address &&
+        ((a & WRITES && b & (READS | WRITES)) || (b & WRITES && a & (READS | WRITES))))
+        return true;
+    if (same_address && ((a & WAKES && b & (WAITS | WAKES)) || (b & WAKES && a & WAITS)))
+        return true;
+    return (a & SC_FENCE && b & (SC_FENCE | SC_ACCESS)) || (b & SC_FENCE && a & SC_ACCESS);
+}
+
+static bool steps_conflict(const step *a, const step *b)
+{
+    if (b->spins)
+        return a->effects & WRITES && touches(b->spins, b->spin_count, a->address);
+    if (a->spins)
+        return b->effects & WRITES && touches(a->spins, a->spin_count, b->address);
+    return effects_conflict(a->effects, b->effects, a->address == b->address);
+}
+
+/* Whether a thread that need not be tried must be again, after `done`. */
+static bool conflicts_with_next(const thread *t, const step *done)
+{
+    if (t->op.kind == OP_PAUSE)
+        return done->effects & WRITES && touches(t->spinning, t->spin_count, done->address);
+    /* It may die instead. */
+    if (t->may_crash && done->effects & READS && done->address == (uintptr_t)t)
+        return true;
+    return effects_conflict(t->op.effects, done->effects, t->op.address == done->address);
+}
+
+bool mc_is_past(const thread *t, const store *s)
+{
+    return s->seq <= t->past[s->tid] || s->tid == t->id;
+}
+
+/* ---- races ------------------------------------------------------------------------------------- */
+
+/* A pause that would have had no news without step e, and without what needs e, cannot come before it. */
+static bool has_news_without(const step *pause, unsigned e)
+{
+    for (unsigned k = 0; k < mc.step_count; k++) {
+        const step *s = &mc.steps[k];
+        if (k == e || !(s->effects & WRITES) ||
+            (k > e && s->past[mc.steps[e].tid] >= mc.steps[e].seq))
+            continue;
+        for (unsigned i = 0; i < pause->spin_count; i++)
+            if (pause->spins[i].location->address == s->address && s->index > pause->spins[i].index)
+                return true;
+    }
+    return false;
+}
+
+/* Threads that can begin v, then p: whose first step in it needs no other step of it. */
+static unsigned initials_after(unsigned e, const step *p)
+{
+    const step *race = &mc.steps[e];
+    uint32_t first[MC_THREADS_MAX] = {0}; /* step of each thread in v */
+    unsigned initials = 0;
+
+    for (unsigned k = e + 1; k <= mc.step_count; k++) {
+        const step *s = k < mc.step_count ? &mc.steps[k] : p;
+        if (s != p && s->past[race->tid] >= race->seq)
+            continue;
+        if (first[s->tid])
+            continue;
+        bool needs_another = false;
+        for (int t = 0; t < MC_THREADS_MAX; t++)
+            needs_another |= first[t] && first[t] <= s->past[t];
+        first[s->tid] = s->seq;
+        if (!needs_another)
+            initials |= 1u << s->tid;
+    }
+    return initials;
+}
+
+/* Find the races of p, which completes its past, and ask for the other orders. */
+static void find_races(step *p)
+{
+    unsigned races[MC_THREADS_MAX], race_count = 0; /* at most one of each thread */
+
+    for (unsigned k = mc.step_count; k-- > 0;) {
+        const step *s = &mc.steps[k];
+        if (s->seq <= p->past[s->tid] || !steps_conflict(s, p))
+            continue;
+        if (!p->spins || has_news_without(p, k))
+            races[race_count++] = k;
+        for (int t = 0; t < MC_THREADS_MAX; t++)
+            p->past[t] = s->past[t] > p->past[t] ? s->past[t] : p->past[t];
+    }
+    for (unsigned i = 0; i < race_count; i++)
+        mc_add_backtrack(mc.steps[races[i]].node, initials_after(races[i], p));
+}
+
+/* ---- a step is done ---------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t h, uint64_t value)
+{
+    h = (h ^ value) * 0x9e3779b97f4a7c15u;
+    return h ^ h >> 29;
+}
+
+/* Of the step, what it read and what its store replaced: the same in every equivalent order. */
+static uint64_t fingerprint(const step *s, const deed *d)
+{
+    uint64_t h = mix(mix(mix(s->tid, s->seq), d->kind), s->address);
+
+    if (d->read)
+        h = mix(mix(mix(h, d->read->tid), d->read->seq), d->read->value);
+    if (d->written) {
+        const location *l = d->written;
+        h = mix(mix(mix(h, l->stores[l->count - 2]->tid), l->stores[l->count - 2]->seq),
+                mc_newest(l));
+    }
+    return h;
+}
+
+void mc_commit(thread *t, const deed *d)
+{
+    if (mc.step_count >= (mc.options.max_steps ? mc.options.max_steps : 20000))
+        mc_fail("more than %u operations: does a loop spin without filch_pause?", mc.step_count);
+    step *s = &mc.steps[mc.step_count];
+    *s = (step){.tid = (uint8_t)t->id,
+                .effects = d->effects,
+                .address = d->kind == OP_CRASH ? (uintptr_t)t : t->op.address,
+                .index = d->written ? d->written->count - 1 : 0,
+                .seq = ++t->seq,
+                .node = mc_node()};
+    if (d->kind == OP_PAUSE) {
+        s->spins = t->spinning;
+        s->spin_count = t->spin_count;
+    }
+    memcpy(s->past, t->past, sizeof s->past);
+    s->past[t->id] = s->seq;
+    if (mc.is_reduced)
+        find_races(s);
+    memcpy(t->past, s->past, sizeof t->past);
+    mc.step_count++;
+    for (int i = 0; i < mc.thread_count; i++)
+        if (mc.asleep >> i & 1 && conflicts_with_next(&mc.threads[i], s))
+            mc.asleep &= ~(1u << i);
+    if (mc.options.each)
+        mc.fingerprint += fingerprint(s, d);
+}

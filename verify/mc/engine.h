@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of the model checker share: one execution's state, and who does what.
+ *
+ *     thread.c    model threads: coroutines that stop before each operation
+ *     memory.c    what an operation may read and what it makes visible (README.md: The memory model)
+ *     futex.c     waiting: futexes, pauses
+ *     heap.c      memory of the program; shadow.c its plain accesses: races, use after free
+ *     depend.c    which operations do not commute, and what to try because of it
+ *     explore.c   choices, and how all of them are tried
+ *     run.c       one execution after the other; report.c what is printed
+ *
+ * Engine code is not instrumented. All its state is MC_KEEP or comes from mmap.
+ */
+#ifndef MC_ENGINE_H
+#define MC_ENGINE_H
+
+#include "mc/atomic.h"
+#include "mc/mc.h"
+
+#include <string.h>
+
+/* ---- what threads know of each other ----------------------------------------------------------- */
+
+/* Operations of a thread are numbered by its clock. The order of seq_cst stores counts as one more thread. */
+enum { SC = MC_THREADS_MAX, CLOCKS = 2 * MC_THREADS_MAX + 4 };
+
+/* Up to which operation of each thread somebody knows: `hb` what happens before, for plain data; `seen`, never less,
+ * what coherence and the seq_cst order do not let it forget. */
+typedef union view {
+    struct {
+        uint32_t hb[MC_THREADS_MAX];
+        uint32_t seen[MC_THREADS_MAX + 1];
+    };
+    uint32_t all[CLOCKS];
+} view;
+
+static inline void join_view(view *to, const view *from)
+{
+    for (int i = 0; i < CLOCKS; i++)
+        to->all[i] = from->all[i] > to->all[i] ? from->all[i] : to->all[i];
+}
+
+/* ---- memory ------------------------------------------------------------------------------------ */
+
+/* A value that a location has, or had. */
+typedef struct store {
+    uint64_t value;
+    view view;    /* what an acquiring load of it learns */
+    uint32_t seq; /* the step of `tid` that made it; 0: none, it was there or was stored plainly */
+    uint8_t tid;
+    bool is_uninitialised;
+    mc_site site;
+} store;
+
+/* Thread t has read or written store `index` of a location at its time `clock`. */
+typedef struct visit {
+    uint32_t clock, index;
+    struct visit *before;
+} visit;
+
+/* An atomic word and its history; stores are in modification order. */
+typedef struct location {
+    uintptr_t address;
+    uint32_t size;
+    uint32_t count, capacity;
+    store **stores;
+    visit *last[MC_THREADS_MAX + 1];     /* of each thread, and of seq_cst stores */
+    uint32_t last_write[MC_THREADS_MAX]; /* clock of each thread's last atomic store */
+    bool is_overwritten;                 /* by a plain store since the last operation */
+    uint8_t plain_tid;
+    uint32_t plain_clock;
+    struct { /* per thread, for mc_pause: which store it read in which round of its loop */
+        uint32_t round, index, place;
+    } spun[MC_THREADS_MAX];
+} location;
+
+/* ---- operations, as the exploration sees them -------------------------------------------------- */
+
+typedef enum kind {
+    OP_LOAD,
+    OP_STORE,
+    OP_RMW,
+    OP_CAS,
+    OP_FENCE, /* seq_cst; the others are no steps */
+    OP_WAIT,
+    OP_WAKE,
+    OP_PAUSE,
+    OP_JOIN,
+    OP_ALIVE,
+    OP_CRASH,
+} kind;
+
+/* What of it does not commute with others; see are_dependent. */
+enum {
+    READS = 1,
+    WRITES = 2,
+    SC_ACCESS = 4,
+    SC_FENCE = 8,
+    WAITS = 16,
+    WAKES = 32,
+};
+
+typedef struct spin {
+    const location *location;
+    uint32_t index; /* the store that was read */
+} spin;
+
+/* An operation that a thread is about to do. */
+typedef struct operation {
+    kind kind;
+    unsigned effects; /* at most */
+    uintptr_t address;
+    int target; /* of OP_JOIN, OP_ALIVE */
+    mc_site site;
+} operation;
+
+/* What it did. */
+typedef struct deed {
+    kind kind;
+    unsigned effects;
+    const store *read;       /* the store it read, or NULL */
+    const location *written; /* where its store is the newest now, or NULL */
+} deed;
+
+/* An operation that was done, as its equivalents are found by. */
+typedef struct step {
+    uint8_t tid;
+    unsigned effects;
+    uintptr_t address;
+    uint32_t index; /* the store it made, if it WRITES */
+    uint32_t seq;   /* the thread's steps are 1, 2 ... */
+    uint32_t past
+        [MC_THREADS_MAX]; /* steps of each thread that come before it in every equivalent order */
+    int node;             /* where it was chosen */
+    const spin *spins;    /* of OP_PAUSE */
+    unsigned spin_count;
+} step;
+
+/* ---- threads ----------------------------------------------------------------------------------- */
+
+typedef enum thread_state {
+    THREAD_LOCAL,        /* has code to run up to its next operation */
+    THREAD_AT_OPERATION, /* stopped before it */
+    THREAD_BLOCKED,      /* in a futex wait */
+    THREAD_ENDED,
+    THREAD_CRASHED,
+} thread_state;
+
+typedef struct thread {
+    thread_state state;
+    int id;
+    void *sp;
+    char *tls; /* its copy of the program's thread-local variables while it does not run */
+    void (*fn)(void *);
+    void *argument;
+
+    operation op;
+    view now, acquired,
+        released; /* what it knows; would know after an acquire fence; last release fence */
+    uint32_t seq;
+    uint32_t past[MC_THREADS_MAX]; /* of its last step */
+
+    uintptr_t waits_on;
+    bool has_timeout, may_crash, is_joined;
+    unsigned spins, faults, spurious, timeouts; /* so many times yet */
+    uint64_t clock_ns;
+
+    uint32_t round;   /* of a spin loop: pauses so far */
+    bool is_progress; /* this round read or wrote something new */
+    spin *spinning;
+    unsigned spin_count, spin_capacity;
+} thread;
+
+/* ---- the execution ----------------------------------------------------------------------------- */
+
+typedef enum outcome {
+    RUNNING,
+    COMPLETE,
+    BLOCKED, /* the same as another execution, or not worth finishing */
+    FAILED,
+} outcome;
+
+typedef struct engine {
+    const mc_program *program;
+    mc_options options;
+    mc_result result;
+    bool is_exhaustive; /* everything is tried: no choice needs to be made twice */
+    bool is_reduced;    /* by depend.c */
+    bool is_traced;
+
+    thread *current; /* NULL: the engine runs, or no execution does */
+    thread threads[MC_THREADS_MAX];
+    int thread_count;
+    void *scheduler_sp;
+    outcome outcome;
+    const void *failure_pc[MC_THREADS_MAX];
+
+    uint32_t base_clock;  /* all clocks of earlier executions are below */
+    uint32_t sc_clock;    /* seq_cst stores so far */
+    uint64_t fingerprint; /* of the steps so far, in any equivalent order */
+    view sc;              /* what seq_cst fences have published; only `seen` is used */
+    location *locations;
+    unsigned location_count;
+
+    step *steps;
+    unsigned step_count;
+    unsigned asleep; /* threads that need not be tried here: sleep set */
+} engine;
+
+extern engine mc;
+
+#define MC_STEPS_MAX 200000
+
+/* thread.c */
+void mc_threads_init(void);
+thread *mc_thread_start(void (*fn)(void *), void *argument);
+void mc_thread_resume(thread *t);
+void mc_announce(const operation *op);
+void mc_block(void); /* until state is LOCAL again */
+void mc_leave(void)
+    __attribute__((noreturn)); /* the execution has ended, in the middle of a thread */
+bool mc_is_enabled(const thread *t);
+
+/* memory.c */
+location *mc_locate(uintptr_t address, uint32_t size, mc_site site);
+void mc_note_read(thread *t, location *l, uint32_t index);
+void mc_tick(thread *t);
+uint64_t mc_newest(const location *l);
+
+/* futex.c */
+bool mc_has_news(const spin *spins, unsigned count);
+void mc_spin_note(thread *t, location *l, uint32_t index);
+
+/* heap.c */
+void mc_heap_init(void);
+void mc_heap_reset(void);
+void *mc_scratch(size_t bytes); /* engine memory until the end of the execution; zeroed */
+void *mc_reserve(size_t bytes); /* engine memory for ever; zeroed when touched */
+char *mc_stack_of(int id, size_t *bytes);
+bool mc_offset(uintptr_t address, size_t *offset); /* of memory that is watched */
+bool mc_heap_leaks(char *text, size_t size);
+void mc_check_live(uintptr_t address, size_t size, const void *pc);
+bool mc_is_initialised(uintptr_t address, size_t size);
+void mc_mark_written(size_t offset, size_t size);
+
+/* shadow.c */
+void mc_shadow_init(size_t watched_bytes);
+typedef enum plain { PLAIN_READ, PLAIN_COPY, PLAIN_WRITE, PLAIN_FREE } plain;
+void mc_plain(uintptr_t address, size_t size, plain how, const void *pc);
+void mc_check_plain(thread *t, uintptr_t address, size_t size, bool is_write, mc_site site);
+uint16_t *mc_location_ids(size_t offset);
+void mc_shadow_reset_clocks(void);
+
+/* depend.c */
+void mc_commit(thread *t, const deed *deed);
+bool mc_is_past(const thread *t, const store *s);
+
+/* explore.c */
+void mc_explore_begin(unsigned preemptions);
+bool mc_explore_next(void); /* false: all was tried */
+void mc_explore_rewind(void);
+int mc_pick_thread(unsigned enabled); /* -1: nothing new to try here */
+unsigned mc_pick(unsigned count);
+uint32_t mc_pick_store(uint32_t newest, const uint32_t *candidates, unsigned count);
+void mc_add_backtrack(int node, unsigned initials);
+int mc_node(void);
+void mc_replay(const char *choices);
+char *mc_choices(void);
+
+/* report.c */
+__attribute__((format(printf, 3, 4))) void mc_trace(const thread *t, mc_site site,
+                                                    const char *format, ...);
+void mc_trace_reset(void);
+void mc_print_trace(void);
+void mc_resolve_failure(void); /* put places in for {0}, {1} ... */
+const char *mc_order_name(int order);
+const char *mc_value_name(uint64_t value, uint32_t size);
+bool mc_is_acquire(int order);
+bool mc_is_release(int order);
+
+/* Where {0} and {1} stand in a failure, the places of these instructions are printed. */
+__attribute__((noreturn, format(printf, 3, 4))) void
+mc_fail_at(const void *pc, const void *other_pc, const char *format, ...);
+
+/* run.c */
+__attribute__((noreturn, format(printf, 2, 3))) void mc_fatal(const char *what, const char *format,
+                                                              ...);
+bool mc_may_fault(void); /* a choice: something in the environment fails */
+
+#endif

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Choices: which thread goes on, which store a load reads, whom a wake wakes; and how all of them are tried.
+ *
+ * An execution is the list of its choices. All but random walks are a depth-first search: the last choice that has an
+ * alternative left is changed, those before it are repeated, and from there on the first alternative is taken.
+ */
+#include "mc/engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct node {
+    bool is_thread; /* otherwise one of `count` */
+    uint32_t chosen, count;
+    unsigned enabled;   /* threads that could go on */
+    unsigned asleep;    /* of these, who need not be tried: the same is found elsewhere */
+    unsigned backtrack; /* who is to be tried */
+    unsigned done;      /* who was */
+} node;
+
+#define NODES_MAX (2 * MC_STEPS_MAX)
+
+static MC_KEEP struct {
+    node *nodes;
+    int at, depth;   /* the next choice; those before depth are to be repeated */
+    int last;        /* thread that went on last */
+    int thread_node; /* where it was chosen */
+    unsigned preemptions, preemption_limit;
+    uint64_t random, switch_mask;
+    uint32_t *choices; /* made in this execution, where there was more than one */
+    unsigned choice_count;
+    const char *replay; /* the rest of what is to be repeated */
+} ex;
+
+void mc_explore_begin(unsigned preemptions)
+{
+    if (!ex.nodes) {
+        ex.nodes = mc_reserve(NODES_MAX * sizeof *ex.nodes);
+        ex.choices = mc_reserve(NODES_MAX * sizeof *ex.choices);
+    }
+    ex.at = ex.depth = 0;
+    ex.replay = NULL;
+    ex.preemption_limit = preemptions;
+    ex.random = (mc.options.seed + 1) * 0x9e3779b97f4a7c15u;
+}
+
+static uint64_t next_random(void)
+{
+    uint64_t x = ex.random += 0x9e3779b97f4a7c15u;
+
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* Before each execution. */
+void mc_explore_rewind(void)
+{
+    ex.at = 0;
+    ex.choice_count = 0;
+    ex.preemptions = 0;
+    ex.last = 0;
+    /* Some walks change threads at every other operation, some at one in sixteen. */
+    ex.switch_mask = ((uint64_t)2 << (next_random() & 3)) - 1;
+}
+
+/* ---- the choices of one execution, for a replay ------------------------------------------------ */
+
+static void note_choice(uint32_t choice)
+{
+    if (ex.choice_count == NODES_MAX)
+        mc_fatal("limit", "more than %u choices in one execution", ex.choice_count);
+    ex.choices[ex.choice_count++] = choice;
+}
+
+static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+char *mc_choices(void)
+{
+    char *text = malloc(12 * (size_t)ex.choice_count + 1), *to = text;
+
+    for (unsigned i = 0; i < ex.choice_count; i++)
+        to += ex.choices[i] < 62 ? sprintf(to, "%c", digits[ex.choices[i]])
+                                 : sprintf(to, "(%u)", ex.choices[i]);
+    *to = '\0';
+    return text;
+}
+
+void mc_replay(const char *choices)
+{
+    ex.replay = choices;
+}
+
+static uint32_t next_long(void)
+{
+    char *end;
+    uint32_t choice = (uint32_t)strtoul(ex.replay + 1, &end, 10);
+
+    ex.replay = *end ? end + 1 : end;
+    return choice;
+}
+
+static uint32_t next_replayed(void)
+{
+    const char *found;
+
+    if (*ex.replay == '(')
+        return next_long();
+    if (*ex.replay == '\0' || !(found = strchr(digits, *ex.replay)))
+        mc_fatal("replay", "the choices end too early: they are of another program");
+    ex.replay++;
+    return (uint32_t)(found - digits);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------- */
+
+int mc_node(void)
+{
+    return ex.thread_node;
+}
+
+static node *repeat(bool is_thread, unsigned shape)
+{
+    node *n = &ex.nodes[ex.at++];
+
+    if (n->is_thread != is_thread || (is_thread ? n->enabled : n->count) != shape)
+        mc_fatal("client", "the program is not deterministic: the same choices led elsewhere");
+    return n;
+}
+
+static node *append(const node *n)
+{
+    if (ex.depth == NODES_MAX)
+        mc_fatal("limit", "more than %d choices in one execution", NODES_MAX);
+    ex.nodes[ex.depth++] = *n;
+    return &ex.nodes[ex.at++];
+}
+
+static bool try_another(node *n)
+{
+    if (!n->is_thread)
+        return ++n->chosen < n->count;
+    n->done |= 1u << n->chosen;
+    unsigned rest = n->backtrack & ~n->done & ~n->asleep;
+    if (!rest)
+        return false;
+    n->chosen = (uint32_t)__builtin_ctz(rest);
+    return true;
+}
+
+bool mc_explore_next(void)
+{
+    while (ex.depth > 0 && !try_another(&ex.nodes[ex.depth - 1]))
+        ex.depth--;
+    return ex.depth > 0;
+}
+
+void mc_add_backtrack(int at, unsigned initials)
+{
+    node *n = &ex.nodes[at];
+
+    initials &= n->enabled;
+    /* Who is there already, or is found elsewhere, will do. */
+    if (!initials || initials & (n->backtrack | n->asleep))
+        return;
+    n->backtrack |= initials & -initials;
+}
+
+/* ---- which thread goes on ---------------------------------------------------------------------- */
+
+static bool is_preemption(unsigned enabled, unsigned t)
+{
+    return (enabled >> ex.last & 1) && t != (unsigned)ex.last &&
+           mc.threads[ex.last].op.kind != OP_PAUSE;
+}
+
+/* Who may be tried here; the first of them is tried first, but rather the last that went on. */
+static unsigned candidates(unsigned enabled)
+{
+    if (mc.options.mode == MC_FULL)
+        return enabled & ~mc.asleep;
+    if (ex.preemptions < ex.preemption_limit || !is_preemption(enabled, MC_THREADS_MAX))
+        return enabled;
+    return 1u << ex.last;
+}
+
+static int pick_searched(unsigned enabled)
+{
+    if (ex.at < ex.depth) {
+        ex.thread_node = ex.at;
+        node *n = repeat(true, enabled);
+        if (mc.is_reduced)
+            mc.asleep = n->asleep | n->done;
+        return (int)n->chosen;
+    }
+    unsigned allowed = candidates(enabled);
+    if (!allowed)
+        return -1;
+    unsigned t = allowed >> ex.last & 1 ? (unsigned)ex.last : (unsigned)__builtin_ctz(allowed);
+    ex.thread_node = ex.at;
+    append(&(node){.is_thread = true,
+                   .chosen = t,
+                   .enabled = enabled,
+                   .asleep = mc.asleep,
+                   .backtrack = mc.is_reduced ? 1u << t : allowed});
+    return (int)t;
+}
+
+static int pick_random(unsigned enabled)
+{
+    uint64_t random = next_random();
+
+    if ((enabled >> ex.last & 1) && random & ex.switch_mask)
+        return ex.last;
+    unsigned k = (unsigned)(random >> 32) % (unsigned)__builtin_popcount(enabled);
+    while (k-- > 0)
+        enabled &= enabled - 1;
+    return __builtin_ctz(enabled);
+}
+
+int mc_pick_thread(unsigned enabled)
+{
+    bool is_choice = enabled & (enabled - 1);
+    int t;
+
+    if (ex.replay)
+        t = is_choice ? (int)next_replayed() : __builtin_ctz(enabled);
+    else if (mc.options.mode == MC_RANDOM)
+        t = pick_random(enabled);
+    else
+        t = pick_searched(enabled);
+    if (t < 0)
+        return t;
+    if (!(enabled >> t & 1))
+        mc_fatal("replay", "T%d cannot go on: the choices are of another program", t);
+    if (is_choice)
+        note_choice((uint32_t)t);
+    if (is_preemption(enabled, (unsigned)t))
+        ex.preemptions++;
+    ex.last = t;
+    mc.asleep &= ~(1u << t);
+    return t;
+}
+
+/* ---- what happens then ------------------------------------------------------------------------- */
+
+unsigned mc_pick(unsigned count)
+{
+    uint32_t chosen;
+
+    if (count <= 1)
+        return 0;
+    if (ex.replay)
+        chosen = next_replayed();
+    else if (mc.options.mode == MC_RANDOM)
+        chosen = (uint32_t)(next_random() >> 32) % count;
+    else if (ex.at < ex.depth)
+        chosen = repeat(false, count)->chosen;
+    else
+        chosen = append(&(node){.count = count})->chosen;
+    note_choice(chosen);
+    return chosen;
+}
+
+/* The choice is noted as the distance from the newest, which does not depend on how much was left out. */
+uint32_t mc_pick_store(uint32_t newest, const uint32_t *older, unsigned count)
+{
+    if (ex.replay) {
+        uint32_t distance = next_replayed();
+        note_choice(distance);
+        return newest - distance;
+    }
+    unsigned noted = ex.choice_count;
+    unsigned chosen = mc_pick(count + 1);
+    uint32_t index = chosen == 0 ? newest : older[chosen - 1];
+    ex.choice_count = noted;
+    note_choice(newest - index);
+    return index;
+}
+
+unsigned mc_choose(unsigned count)
+{
+    unsigned chosen = mc_pick(count);
+
+    if (mc.is_traced)
+        mc_trace(mc.current, (mc_site){0}, "chooses %u of %u", chosen, count);
+    return chosen;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Waiting: for a futex, and in a spin loop.
+ *
+ * A futex wait compares with the newest value and falls asleep in one step. Nothing else is ordered by it: a thread that
+ * is woken knows no more than before, so that edges have to come from the word itself. A wake that finds more
+ * sleepers than it may wake chooses among them: the kernel promises no order. Time-outs and wakes for no reason are chosen
+ * when the wait begins; such a waiter does not count as asleep, and returns when it is scheduled.
+ *
+ * A pause waits for news: until one of the words that the thread has read since its last pause has a store newer
+ * than the one it read. A round of the loop that reads the old stores once more although there is news shows nothing
+ * that the rounds that read it do not: the execution is given up.
+ */
+#include "mc/engine.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+
+/* ---- futexes ----------------------------------------------------------------------------------- */
+
+static bool may_fail(unsigned *budget)
+{
+    if (*budget == 0 || mc_pick(2) == 0)
+        return false;
+    --*budget;
+    return true;
+}
+
+/* 0: sleep. Otherwise return, with the result in *result. */
+static bool returns_at_once(thread *t, location *l, uint32_t expected, bool has_timeout,
+                            int *result)
+{
+    *result = 0;
+    if (mc_newest(l) != expected)
+        *result = -EAGAIN;
+    else if (has_timeout && may_fail(&t->timeouts))
+        *result = -ETIMEDOUT;
+    else
+        return may_fail(&t->spurious);
+    return true;
+}
+
+static int futex_wait(uintptr_t address, uint32_t expected, bool has_timeout, const void *pc)
+{
+    const mc_site site = {.text = "futex wait", .pc = pc};
+    int result;
+
+    mc_announce(
+        &(operation){.kind = OP_WAIT, .effects = READS | WAITS, .address = address, .site = site});
+    thread *t = mc.current;
+    location *l = mc_locate(address, sizeof(uint32_t), site);
+    mc_check_plain(t, address, sizeof(uint32_t), false, site);
+    bool returns = returns_at_once(t, l, expected, has_timeout, &result);
+    mc_note_read(t, l, l->count - 1);
+    t->is_progress = true;
+    if (mc.is_traced)
+        mc_trace(t, site, "futex wait while %u: %s", expected,
+                 result == -EAGAIN      ? mc_value_name(mc_newest(l), 4)
+                 : result == -ETIMEDOUT ? "times out"
+                 : returns              ? "returns for no reason"
+                                        : "sleeps");
+    mc_commit(t,
+              &(deed){.kind = OP_WAIT, .effects = READS | WAITS, .read = l->stores[l->count - 1]});
+    mc_tick(t);
+    if (!returns) {
+        t->waits_on = address;
+        t->has_timeout = has_timeout;
+        mc_block();
+    }
+    return result;
+}
+
+/* The k-th thread that sleeps on the word, or NULL. */
+static thread *find_waiter(uintptr_t address, unsigned k)
+{
+    for (int i = 0; i < mc.thread_count; i++) {
+        thread *t = &mc.threads[i];
+        if (t->state == THREAD_BLOCKED && t->waits_on == address && k-- == 0)
+            return t;
+    }
+    return NULL;
+}
+
+static void wake(const thread *waker, thread *t)
+{
+    for (int i = 0; i < MC_THREADS_MAX; i++)
+        t->past[i] = waker->past[i] > t->past[i] ? waker->past[i] : t->past[i];
+    t->state = THREAD_LOCAL;
+}
+
+static int futex_wake(uintptr_t address, uint32_t limit, const void *pc)
+{
+    const mc_site site = {.text = "futex wake", .pc = pc};
+    thread *chosen[MC_THREADS_MAX];
+    unsigned count = 0, woken = 0;
+
+    mc_announce(&(operation){.kind = OP_WAKE, .effects = WAKES, .address = address, .site = site});
+    thread *t = mc.current;
+    while (find_waiter(address, count))
+        count++;
+    while (woken < limit && woken < count) {
+        unsigned left = count - woken;
+        thread *waiter = find_waiter(address, left > limit - woken ? mc_pick(left) : 0);
+        waiter->state = THREAD_LOCAL;
+        chosen[woken++] = waiter;
+    }
+    if (mc.is_traced)
+        mc_trace(t, site, "futex wake: %s T%d", woken ? "wakes" : "nobody, says",
+                 woken ? chosen[0]->id : t->id);
+    mc_commit(t, &(deed){.kind = OP_WAKE, .effects = WAKES});
+    for (unsigned i = 0; i < woken; i++)
+        wake(t, chosen[i]);
+    mc_tick(t);
+    return (int)woken;
+}
+
+int mc_futex(volatile void *address, long op, uint32_t value, const struct timespec *timeout)
+{
+    const void *pc = __builtin_return_address(0);
+
+    switch (op & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+        return futex_wait((uintptr_t)address, value, timeout != NULL, pc);
+    case FUTEX_WAKE:
+        return futex_wake((uintptr_t)address, value, pc);
+    default:
+        mc_fatal("limit", "futex operation %ld", op);
+    }
+}
+
+/* ---- spin loops -------------------------------------------------------------------------------- */
+
+/* The thread has read, or made, this store in this round of whatever loop it is in. */
+void mc_spin_note(thread *t, location *l, uint32_t index)
+{
+    uint32_t round = l->spun[t->id].round;
+
+    if (round == t->round) {
+        if (l->spun[t->id].index != index)
+            t->is_progress = true;
+        l->spun[t->id].index = t->spinning[l->spun[t->id].place].index = index;
+        return;
+    }
+    if (round != t->round - 1 || l->spun[t->id].index != index)
+        t->is_progress = true;
+    if (t->spin_count == t->spin_capacity) {
+        spin *old = t->spinning;
+        t->spin_capacity = t->spin_capacity ? 2 * t->spin_capacity : 16;
+        t->spinning = mc_scratch(t->spin_capacity * sizeof *t->spinning);
+        if (old)
+            memcpy(t->spinning, old, t->spin_count * sizeof *old);
+    }
+    l->spun[t->id].round = t->round;
+    l->spun[t->id].index = index;
+    l->spun[t->id].place = t->spin_count;
+    t->spinning[t->spin_count++] = (spin){l, index};
+}
+
+bool mc_has_news(const spin *spins, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (spins[i].location->count - 1 > spins[i].index)
+            return true;
+    return false;
+}
+
+static void begin_round(thread *t)
+{
+    t->round++;
+    t->is_progress = false;
+    t->spinning = NULL;
+    t->spin_count = t->spin_capacity = 0;
+}
+
+void mc_pause(mc_site site)
+{
+    thread *t = mc.current;
+
+    if (t->spin_count == 0)
+        return;
+    if (t->spins > 0) {
+        t->spins--;
+        begin_round(t);
+        t->is_progress = true;
+        return;
+    }
+    if (!t->is_progress && mc.is_exhaustive && mc_has_news(t->spinning, t->spin_count)) {
+        mc.outcome = BLOCKED;
+        mc_leave();
+    }
+    mc_announce(&(operation){.kind = OP_PAUSE, .site = site});
+    mc_trace(t, site, "pause: there is news");
+    mc_commit(t, &(deed){.kind = OP_PAUSE});
+    begin_round(t);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The model checker, as a client sees it: run a small concurrent program in every way that C11 allows.
+ *
+ *     static filch_atomic_u32 ready;
+ *     static int data;
+ *
+ *     static void writer(void) { data = 42; filch_store_release(&ready, 1); }
+ *     static void reader(void)
+ *     {
+ *         if (filch_load_acquire(&ready))
+ *             mc_check(data == 42, "the reader sees what was written");
+ *     }
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         mc_options options = mc_arguments(argc, argv);
+ *         mc_program program = {.name = "message", .threads = {writer, reader}};
+ *         return mc_report(mc_run(&program, &options));
+ *     }
+ *
+ * Static variables are put back to what they were at mc_run before each execution; those marked MC_KEEP
+ * are left alone. malloc() and free() are the model's while an execution runs.
+ *
+ * README.md has the memory model, the exploration, how a failure reads, and the limits.
+ */
+#ifndef MC_MC_H
+#define MC_MC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MC_THREADS_MAX 8 /* and T0, which runs setup and finish, is one of them */
+
+/* A static variable of the client that survives from one execution to the next: histograms, totals. */
+#define MC_KEEP __attribute__((section("mc_keep")))
+
+typedef struct mc_program {
+    const char *name;
+    void (*setup)(void);                   /* by T0, before the threads start; may be NULL */
+    void (*threads[MC_THREADS_MAX])(void); /* T1, T2 ...; up to the first NULL */
+    void (*finish)(void);                  /* by T0, after they have ended; may be NULL */
+} mc_program;
+
+typedef enum mc_mode {
+    MC_FULL,    /* every execution, one of each kind (README.md: Exploration) */
+    MC_BOUNDED, /* every execution with at most `preemptions`: 0, then 1 ... */
+    MC_RANDOM,  /* `runs` executions, each with random choices */
+} mc_mode;
+
+/* Zero means the default. */
+typedef struct mc_options {
+    mc_mode mode;
+    bool no_reduction;    /* MC_FULL: every order of operations, to check the reduction itself */
+    unsigned preemptions; /* MC_BOUNDED */
+    uint64_t runs, seed;  /* MC_RANDOM: 0 runs mean 1000 */
+
+    /* What the environment may do, per thread and execution. */
+    unsigned spins;         /* pauses that return at once, before they wait for news */
+    unsigned faults;        /* allocations, mappings and thread starts that fail */
+    unsigned spurious;      /* futex waits that return for no reason */
+    unsigned timeouts;      /* futex waits with a time-out that run into it */
+    uint64_t clock_step_ns; /* what a look at the clock takes [25 us] */
+
+    /* When to give up: the verdict is then MC_STOPPED. */
+    uint64_t max_executions;
+    double max_seconds;
+    unsigned max_steps; /* operations in one execution; more are a failure [20000] */
+
+    bool check_leaks;                 /* memory left at the end is a failure */
+    bool allow_deadlock;              /* an execution may end with everybody blocked */
+    bool quiet;                       /* do not print a failure */
+    void (*each)(uint64_t execution); /* called with a fingerprint of each complete execution */
+    const char *replay;               /* "name:choices": only this execution, of this program */
+} mc_options;
+
+typedef enum mc_verdict { MC_OK, MC_STOPPED, MC_SKIPPED, MC_FAILED } mc_verdict;
+
+typedef struct mc_result {
+    const char *name;
+    mc_options options;
+    mc_verdict verdict;
+    uint64_t programs;   /* added up by mc_add */
+    uint64_t executions; /* that ran to their end */
+    uint64_t blocked;    /* given up, because another execution shows the same */
+    uint64_t events;
+    double seconds;
+    char failure[320]; /* in words; empty: none */
+    char *choices;     /* replays it; lives until the next mc_run */
+} mc_result;
+
+/* ---- running ----------------------------------------------------------------------------------- */
+
+/* From the command line and the environment (MC_REPLAY); --help lists them. */
+mc_options mc_arguments(int argc, char **argv);
+
+/* Explore a program. A failure is printed, unless quiet. */
+mc_result mc_run(const mc_program *program, const mc_options *options);
+
+/* For clients that run many programs: put results together, the worst verdict wins. */
+void mc_add(mc_result *total, mc_result result);
+
+/* Print the one-line summary; returns the exit code. */
+int mc_report(mc_result result);
+
+/* ---- in a program ------------------------------------------------------------------------------ */
+
+#define mc_check(condition, text)                                                                  \
+    ((condition) ? (void)0                                                                         \
+                 : mc_fail("%s:%d: does not hold: %s (%s)", __FILE__, __LINE__, text, #condition))
+
+/* End the execution, which has failed. */
+__attribute__((noreturn, format(printf, 1, 2))) void mc_fail(const char *format, ...);
+
+/* Any number below `count`: all of them are tried. */
+unsigned mc_choose(unsigned count);
+
+int mc_self(void);
+int mc_spawn(void (*fn)(void *), void *argument);
+void mc_join(int thread);
+
+/* From here on the calling thread may die before any of its operations. */
+void mc_may_crash(void);
+bool mc_has_crashed(int thread);
+
+/* Called once when a failure is replayed or printed, on the stack of the thread that failed: a place for a breakpoint. */
+void mc_failed(const char *failure);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The reduction leaves nothing out: on random small programs, the reduced search finds the same set of executions as the search
+ * that tries every order of operations. What is compared is each thread's operations with what they read, and the
+ * modification order of each word.
+ *
+ * usage: reduction_test [programs] [seed]
+ */
+#include "mc/mc.h"
+
+#include <filch/atomic.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS 2
+#define THREADS_MAX 3
+#define OPS_MAX 4
+
+typedef enum verb {
+    LOAD,
+    STORE,
+    ADD,
+    EXCHANGE,
+    CAS,
+    FENCE,
+    WAIT,
+    WAKE,
+    AWAIT,
+    SKIP_IF,
+    CHOOSE,
+    VERBS
+} verb;
+
+typedef struct op {
+    verb verb;
+    int order;
+    unsigned word, value, expected;
+} op;
+
+static filch_atomic_u32 words[WORDS];
+static op script[THREADS_MAX][OPS_MAX];
+static unsigned lengths[THREADS_MAX];
+
+/* ---- the program ------------------------------------------------------------------------------- */
+
+static int load_order(int order)
+{
+    return order == __ATOMIC_RELEASE   ? __ATOMIC_RELAXED
+           : order == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE
+                                       : order;
+}
+
+static int store_order(int order)
+{
+    return order == __ATOMIC_ACQUIRE   ? __ATOMIC_RELAXED
+           : order == __ATOMIC_ACQ_REL ? __ATOMIC_RELEASE
+                                       : order;
+}
+
+/* True: leave out the next one. */
+static bool run_op(const op *o)
+{
+    filch_atomic_u32 *word = &words[o->word];
+    uint32_t expected = o->expected;
+
+    switch (o->verb) {
+    case LOAD:
+        (void)MC_LOAD(word, load_order(o->order));
+        break;
+    case STORE:
+        MC_STORE(word, o->value, store_order(o->order));
+        break;
+    case ADD:
+        MC_MODIFY(word, MC_ADD, o->value, o->order);
+        break;
+    case EXCHANGE:
+        MC_MODIFY(word, MC_EXCHANGE, o->value, o->order);
+        break;
+    case CAS:
+        return MC_CAS(word, &expected, o->value, o->order, load_order(o->order));
+    case FENCE:
+        mc_fence(o->order, MC_SITE("fence"));
+        break;
+    case WAIT:
+        mc_futex(&word->filch_value, FUTEX_WAIT, o->expected, NULL);
+        break;
+    case WAKE:
+        mc_futex(&word->filch_value, FUTEX_WAKE, 1, NULL);
+        break;
+    case AWAIT:
+        while (MC_LOAD(word, load_order(o->order)) == 0 &&
+               MC_LOAD(&words[1 - o->word], load_order(o->order)) == 0)
+            mc_pause(MC_SITE("pause"));
+        break;
+    case SKIP_IF:
+        return MC_LOAD(word, load_order(o->order)) != 0;
+    case CHOOSE:
+        MC_STORE(word, mc_choose(2), store_order(o->order));
+        break;
+    default:
+        break;
+    }
+    return false;
+}
+
+static void run_script(void)
+{
+    int t = mc_self() - 1;
+
+    for (unsigned i = 0; i < lengths[t]; i++)
+        i += run_op(&script[t][i]);
+}
+
+/* ---- generated --------------------------------------------------------------------------------- */
+
+static uint64_t random_state;
+
+static unsigned below(unsigned n)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)(random_state >> 33) % n;
+}
+
+/* Everything, or without waiting, or seq_cst and relaxed only. */
+static op generate_op(unsigned profile)
+{
+    static const int orders[] = {__ATOMIC_RELAXED, __ATOMIC_RELAXED, __ATOMIC_ACQUIRE,
+                                 __ATOMIC_RELEASE, __ATOMIC_ACQ_REL, __ATOMIC_SEQ_CST};
+    static const verb fenced[] = {LOAD, LOAD, STORE, STORE, FENCE, FENCE, ADD};
+    op o = {(verb)below(profile ? FENCE + 1 : VERBS), orders[below(6)], below(WORDS), 1 + below(2),
+            below(2)};
+
+    if (profile == 2) {
+        o.verb = fenced[below(7)];
+        o.order = o.verb == FENCE || below(4) == 0 ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED;
+    }
+    return o;
+}
+
+static unsigned generate(void)
+{
+    unsigned profile = below(3), threads = profile == 2 && below(4) ? 2 : 2 + below(2);
+
+    for (unsigned t = 0; t < threads; t++) {
+        lengths[t] = threads == 3 ? 2 + below(2) * (t == 0) : profile == 2 ? 4 : 3;
+        for (unsigned i = 0; i < lengths[t]; i++)
+            script[t][i] = generate_op(profile);
+    }
+    return threads;
+}
+
+/* Those that hardly come up: whether x may still be read as it was depends on nothing but the order of two fences, or of a
+ * fence and a seq_cst load. */
+static const op fixed[][2][3] = {
+    {{{STORE, __ATOMIC_RELAXED, 0, 1, 0},
+      {STORE, __ATOMIC_RELAXED, 1, 1, 0},
+      {FENCE, __ATOMIC_SEQ_CST, 0, 0, 0}},
+     {{LOAD, __ATOMIC_RELAXED, 1, 0, 0},
+      {FENCE, __ATOMIC_SEQ_CST, 0, 0, 0},
+      {LOAD, __ATOMIC_RELAXED, 0, 0, 0}}},
+    {{{STORE, __ATOMIC_RELAXED, 0, 1, 0},
+      {STORE, __ATOMIC_RELAXED, 1, 1, 0},
+      {FENCE, __ATOMIC_SEQ_CST, 0, 0, 0}},
+     {{LOAD, __ATOMIC_RELAXED, 1, 0, 0},
+      {LOAD, __ATOMIC_RELAXED, 1, 0, 0},
+      {LOAD, __ATOMIC_SEQ_CST, 0, 0, 0}}},
+    {{{STORE, __ATOMIC_SEQ_CST, 0, 1, 0},
+      {STORE, __ATOMIC_RELAXED, 1, 1, 0},
+      {LOAD, __ATOMIC_RELAXED, 1, 0, 0}},
+     {{LOAD, __ATOMIC_RELAXED, 1, 0, 0},
+      {FENCE, __ATOMIC_SEQ_CST, 0, 0, 0},
+      {LOAD, __ATOMIC_RELAXED, 0, 0, 0}}},
+};
+
+static unsigned generate_or_take(unsigned number)
+{
+    if (number >= sizeof fixed / sizeof fixed[0])
+        return generate();
+    for (unsigned t = 0; t < 2; t++) {
+        lengths[t] = 3;
+        for (unsigned i = 0; i < 3; i++)
+            script[t][i] = fixed[number][t][i];
+    }
+    return 2;
+}
+
+static void print_script(unsigned threads)
+{
+    static const char *const names[] = {"load", "store", "add",   "exchange", "cas",   "fence",
+                                        "wait", "wake",  "await", "skip_if",  "choose"};
+    static const char *const orders[] = {"rlx", "con", "acq", "rel", "ar", "sc"};
+
+    for (unsigned t = 0; t < threads; t++) {
+        printf("  T%u:", t + 1);
+        for (unsigned i = 0; i < lengths[t]; i++) {
+            const op *o = &script[t][i];
+            printf(" %s.%s(%c,%u,%u)", names[o->verb], orders[o->order], "xy"[o->word], o -> value,
+                   o -> expected);
+        }
+        putchar('\n');
+    }
+}
+
+/* ---- sets of executions ------------------------------------------------------------------------ */
+
+#define SET_MAX (1 << 16)
+#define EXECUTIONS_MAX 100000
+
+/* A table without deletion; 0 is free. */
+static MC_KEEP uint64_t seen[SET_MAX];
+static MC_KEEP unsigned seen_count;
+
+static void remember(uint64_t execution)
+{
+    unsigned at = (unsigned)(execution >> 40) % SET_MAX;
+
+    while (seen[at] && seen[at] != execution)
+        at = (at + 1) % SET_MAX;
+    seen_count += !seen[at];
+    seen[at] = execution;
+    if (seen_count == SET_MAX / 2) {
+        fputs("reduction_test: too many executions\n", stderr);
+        exit(2);
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void make_set(uint64_t *set)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < SET_MAX; i++)
+        if (seen[i])
+            set[count++] = seen[i];
+    qsort(set, count, sizeof *set, compare);
+}
+
+static mc_result explore(unsigned threads, bool no_reduction, uint64_t *set, unsigned *count)
+{
+    mc_options options = {.no_reduction = no_reduction,
+                          .allow_deadlock = true,
+                          .each = remember,
+                          .max_executions = EXECUTIONS_MAX};
+    mc_program program = {.name = "random"};
+
+    for (unsigned t = 0; t < threads; t++)
+        program.threads[t] = run_script;
+    memset(seen, 0, sizeof seen);
+    seen_count = 0;
+    mc_result result = mc_run(&program, &options);
+    *count = seen_count;
+    make_set(set);
+    return result;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned programs = argc > 1 ? (unsigned)atoi(argv[1]) : 500, wrong = 0, too_large = 0;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1, reduced_sum = 0, all_sum = 0,
+             distinct_sum = 0;
+    uint64_t *reduced_set = malloc(SET_MAX * sizeof *reduced_set),
+             *all_set = malloc(SET_MAX * sizeof *all_set);
+
+    for (unsigned i = 0; i < programs; i++) {
+        unsigned reduced_count, all_count;
+        random_state = seed * 1000003 + i;
+        unsigned threads = generate_or_take(i);
+        mc_result reduced = explore(threads, false, reduced_set, &reduced_count);
+        mc_result all = explore(threads, true, all_set, &all_count);
+
+        if (all.verdict == MC_STOPPED && reduced.verdict == MC_OK) {
+            too_large++;
+            continue;
+        }
+        reduced_sum += reduced.executions + reduced.blocked;
+        all_sum += all.executions + all.blocked;
+        distinct_sum += all_count;
+        if (reduced.verdict == MC_OK && all.verdict == MC_OK && reduced_count == all_count &&
+            memcmp(reduced_set, all_set, all_count * sizeof *all_set) == 0)
+            continue;
+        printf("program %u differs: %u executions, %u without reduction\n", i, reduced_count,
+               all_count);
+        print_script(threads);
+        wrong++;
+    }
+    printf("%u programs (%u more are too large), %llu distinct executions: %llu explored, %llu "
+           "without "
+           "reduction; %u differ\n",
+           programs - too_large, too_large, (unsigned long long)distinct_sum,
+           (unsigned long long)reduced_sum, (unsigned long long)all_sum, wrong);
+    return wrong > 0;
+}
