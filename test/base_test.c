@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is small in src/base: futex, lock, clock, rng, memory, fault. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "watchdog.h"
 
 #include "base/clock.h"
 #include "base/futex.h"
@@ -15,14 +10,8 @@
 #include "base/topology.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-
-#define TEST(name) static void name(void **state __attribute__((unused)))
 
 #define THREADS 4
 #define ROUNDS 20000
@@ -98,67 +87,67 @@ TEST(a_lock_goes_back_to_free)
     assert_int_equal(filch_load_relaxed(&lock.state), FILCH_LOCK_FREE);
 }
 
-struct counter {
+struct tally {
     filch_lock lock;
     long count;
 };
 
 static void *count_under_lock(void *argument)
 {
-    struct counter *counter = argument;
+    struct tally *tally = argument;
 
     for (int i = 0; i < ROUNDS; i++) {
-        filch_lock_acquire(&counter->lock);
-        counter->count++;
-        filch_lock_release(&counter->lock);
+        filch_lock_acquire(&tally->lock);
+        tally->count++;
+        filch_lock_release(&tally->lock);
     }
     return NULL;
 }
 
 TEST(counts_under_a_lock_add_up)
 {
-    struct counter counter = {.count = 0};
+    struct tally tally = {.count = 0};
     pthread_t threads[THREADS];
-    filch_lock_init(&counter.lock);
+    filch_lock_init(&tally.lock);
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, count_under_lock, &counter),
+        assert_int_equal(pthread_create(&threads[i], NULL, count_under_lock, &tally),
                          0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 
-    assert_int_equal(counter.count, (long)THREADS * ROUNDS);
+    assert_int_equal(tally.count, (long)THREADS * ROUNDS);
 }
 
 static void *count_once(void *argument)
 {
-    struct counter *counter = argument;
+    struct tally *tally = argument;
 
-    filch_lock_acquire(&counter->lock);
-    counter->count++;
-    filch_lock_release(&counter->lock);
+    filch_lock_acquire(&tally->lock);
+    tally->count++;
+    filch_lock_release(&tally->lock);
     return NULL;
 }
 
 TEST(a_release_wakes_the_threads_that_sleep_on_the_lock)
 {
-    struct counter counter = {.count = 0};
+    struct tally tally = {.count = 0};
     pthread_t threads[THREADS];
-    filch_lock_init(&counter.lock);
-    filch_lock_acquire(&counter.lock);
+    filch_lock_init(&tally.lock);
+    filch_lock_acquire(&tally.lock);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, count_once, &counter), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, count_once, &tally), 0);
 
     /* Hold it until one has given up spinning, and is asleep or about to be. */
     /* relaxed: what is counted is ordered by the lock. */
-    while (filch_load_relaxed(&counter.lock.state) != FILCH_LOCK_CONTENDED)
+    while (filch_load_relaxed(&tally.lock.state) != FILCH_LOCK_CONTENDED)
         sched_yield();
-    assert_int_equal(counter.count, 0);
-    filch_lock_release(&counter.lock);
+    assert_int_equal(tally.count, 0);
+    filch_lock_release(&tally.lock);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 
-    assert_int_equal(counter.count, THREADS);
+    assert_int_equal(tally.count, THREADS);
 }
 
 TEST(both_clocks_run_forward)
@@ -354,5 +343,5 @@ int main(void)
         cmocka_unit_test(an_injected_fault_looks_like_the_real_one),
 #endif
     };
-    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("base", tests, watchdog_start, watchdog_stop);
 }

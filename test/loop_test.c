@@ -20,20 +20,12 @@ FILCH_TASK(void, visit_all, (size_t, begin), (size_t, end))
     filch_for(FILCH_HERE, begin, end, visit, visits);
 }
 
-static filch_pool *create_pool(unsigned workers)
-{
-    const filch_options options = {.size = sizeof options, .workers = workers};
-    filch_pool *pool;
-    assert_int_equal(filch_pool_create(&pool, &options), 0);
-    return pool;
-}
-
 static void for_visits_every_index_exactly_once(void **state)
 {
     (void)state;
     static const size_t sizes[] = {0, 1, 2, 3, 7, 100, 1000, N};
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
-        filch_pool *pool = create_pool(workers);
+        filch_pool *pool = watched_pool_of(workers);
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
             for (int repeat = 0; repeat < 20; repeat++) {
                 memset(visits, 0, sizeof visits);
@@ -44,7 +36,7 @@ static void for_visits_every_index_exactly_once(void **state)
                 for (size_t i = 0; i < N; i++)
                     assert_int_equal(visits[i], i >= begin && i < sizes[s]);
             }
-        filch_pool_destroy(pool);
+        watched_pool_destroy(pool);
     }
 }
 
@@ -69,14 +61,14 @@ static void short_loops_in_a_row_miss_nothing(void **state)
     enum { COUNT = 8192, REPEATS = 20000 };
     static uint32_t counts[COUNT];
     for (unsigned workers = 2; workers <= 3; workers++) {
-        filch_pool *pool = create_pool(workers);
+        filch_pool *pool = watched_pool_of(workers);
         memset(counts, 0, sizeof counts);
 
         FILCH_RUN(pool, visit_again_and_again, counts, COUNT, REPEATS);
 
         for (size_t i = 0; i < COUNT; i++)
             assert_int_equal(counts[i], REPEATS);
-        filch_pool_destroy(pool);
+        watched_pool_destroy(pool);
     }
 }
 
@@ -88,14 +80,14 @@ FILCH_TASK(void, visit_backwards)
 static void an_empty_or_reversed_range_calls_nothing(void **state)
 {
     (void)state;
-    filch_pool *pool = create_pool(2);
+    filch_pool *pool = watched_pool_of(2);
     memset(visits, 0, sizeof visits);
 
     FILCH_RUN(pool, visit_backwards);
 
     for (size_t i = 0; i < N; i++)
         assert_int_equal(visits[i], 0);
-    filch_pool_destroy(pool);
+    watched_pool_destroy(pool);
 }
 
 /* A body whose cost differs by a factor of thousands, and which loops itself. */
@@ -117,14 +109,14 @@ static void loops_nest_and_may_be_irregular(void **state)
 {
     (void)state;
     for (unsigned workers = 1; workers <= 4; workers++) {
-        filch_pool *pool = create_pool(workers);
+        filch_pool *pool = watched_pool_of(workers);
         memset(visits, 0, sizeof visits);
 
         FILCH_RUN(pool, visit_triangle);
 
         for (size_t i = 0; i < N; i++)
             assert_int_equal(visits[i], 1);
-        filch_pool_destroy(pool);
+        watched_pool_destroy(pool);
     }
 }
 
@@ -187,7 +179,7 @@ static void reduce_keeps_the_order_of_the_indices(void **state)
     (void)state;
     static const size_t sizes[] = {3, 4, 5, 10, 1000, 1000000};
     for (unsigned workers = 1; workers <= 4; workers++) {
-        filch_pool *pool = create_pool(workers);
+        filch_pool *pool = watched_pool_of(workers);
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
             for (int variant = 0; variant < 4; variant++) {
                 struct text text = FILCH_RUN(pool, reduce_text, sizes[s], variant > 0,
@@ -197,7 +189,7 @@ static void reduce_keeps_the_order_of_the_indices(void **state)
                 assert_true(text.in_order);
                 assert_true(text.length == 0 || (text.first == 3 && text.last == sizes[s]));
             }
-        filch_pool_destroy(pool);
+        watched_pool_destroy(pool);
     }
 }
 
@@ -228,13 +220,13 @@ static void a_fixed_reduction_gives_the_same_bits_with_any_number_of_workers(voi
     (void)state;
     const float expected = FILCH_RUN(NULL, reduce_float);
     for (unsigned workers = 1; workers <= 8; workers++) {
-        filch_pool *pool = create_pool(workers);
+        filch_pool *pool = watched_pool_of(workers);
         for (int repeat = 0; repeat < 5; repeat++) {
             float sum = FILCH_RUN(pool, reduce_float);
 
             assert_memory_equal(&sum, &expected, sizeof sum);
         }
-        filch_pool_destroy(pool);
+        watched_pool_destroy(pool);
     }
 }
 
@@ -271,13 +263,13 @@ FILCH_TASK(void, reduce_histogram)
 static void accumulators_may_be_large(void **state)
 {
     (void)state;
-    filch_pool *pool = create_pool(4);
+    filch_pool *pool = watched_pool_of(4);
 
     FILCH_RUN(pool, reduce_histogram);
 
     for (int i = 0; i < 1000; i++)
         assert_int_equal(histogram.count[i], 1000);
-    filch_pool_destroy(pool);
+    watched_pool_destroy(pool);
 }
 
 static void increment(filch_slot *f, void *arg)
@@ -299,7 +291,7 @@ static void invoke_makes_every_call_once(void **state)
 {
     (void)state;
     static const size_t counts[] = {0, 1, 2, 3, 50, 20000};
-    filch_pool *pool = create_pool(3);
+    filch_pool *pool = watched_pool_of(3);
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         int *numbers = calloc(counts[c] + 1, sizeof *numbers);
 
@@ -309,7 +301,7 @@ static void invoke_makes_every_call_once(void **state)
             assert_int_equal(numbers[i], 1);
         free(numbers);
     }
-    filch_pool_destroy(pool);
+    watched_pool_destroy(pool);
 }
 
 int main(void)

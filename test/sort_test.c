@@ -1,42 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /* filch_sort and filch_sort_stable: elements of all sizes, in any order, by any comparison. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "watchdog.h"
 
 #include "base/fault.h"
 #include "base/rng.h"
 
 #include <filch/filch.h>
 #include <stdalign.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define TEST(name) static void name(void **state __attribute__((unused)))
-#define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 static const unsigned worker_counts[] = {1, 2, 4};
-static filch_pool *pools[LENGTH(worker_counts)];
+static filch_pool *pools[COUNT_OF(worker_counts)];
 
-static int create_pools(void **state __attribute__((unused)))
+static int create_pools(void **state)
 {
-    for (size_t i = 0; i < LENGTH(pools); i++) {
-        filch_options options = {.size = sizeof options, .workers = worker_counts[i]};
-        if (filch_pool_create(&pools[i], &options))
-            return -1;
-    }
+    for (size_t i = 0; i < COUNT_OF(pools); i++)
+        pools[i] = watched_pool_of(worker_counts[i]);
+    return watchdog_start(state);
+}
+
+static int kick(void **state __attribute__((unused)))
+{
+    watchdog_kick();
     return 0;
 }
 
-static int destroy_pools(void **state __attribute__((unused)))
+static int destroy_pools(void **state)
 {
-    for (size_t i = 0; i < LENGTH(pools); i++)
-        if (filch_pool_destroy(pools[i]))
-            return -1;
-    return 0;
+    for (size_t i = 0; i < COUNT_OF(pools); i++)
+        watched_pool_destroy(pools[i]);
+    return watchdog_stop(state);
 }
 
 static filch_atomic_u32 has_no_memory;
@@ -228,7 +221,7 @@ static void check_sorts(filch_pool *pool, size_t count, size_t size, size_t offs
     unsigned char *base = memory + offset;
     assert_non_null(memory);
 
-    for (size_t i = 0; i < LENGTH(sorts); i++) {
+    for (size_t i = 0; i < COUNT_OF(sorts); i++) {
         fill(base, count, size, order, count + size);
         uint64_t sum = checksum(base, count, size);
 
@@ -254,7 +247,7 @@ TEST(an_array_without_elements_or_bytes_is_sorted)
     bool was_called = false;
     char byte = 1;
 
-    for (size_t i = 0; i < LENGTH(sorts); i++) {
+    for (size_t i = 0; i < COUNT_OF(sorts); i++) {
         sorts[i].sort(pools[1], NULL, 0, 8, never_called, &was_called);
         sorts[i].sort(pools[1], &byte, 1000, 0, never_called, &was_called);
         sorts[i].sort(pools[1], &byte, 1, 1, never_called, &was_called);
@@ -268,7 +261,7 @@ TEST(an_array_that_cannot_exist_is_left_alone)
     bool was_called = false;
     char byte = 1;
 
-    for (size_t i = 0; i < LENGTH(sorts); i++) {
+    for (size_t i = 0; i < COUNT_OF(sorts); i++) {
         sorts[i].sort(pools[1], &byte, SIZE_MAX, 2, never_called, &was_called);
         sorts[i].sort(pools[1], &byte, SIZE_MAX / 8 + 2, 8, never_called, &was_called);
     }
@@ -280,14 +273,14 @@ static const size_t sizes[] = {1, 2, 3, 4, 8, 12, 16, 24, 100, 300};
 
 TEST(every_count_up_to_200_of_every_size)
 {
-    for (size_t size = 0; size < LENGTH(sizes); size++)
+    for (size_t size = 0; size < COUNT_OF(sizes); size++)
         for (size_t count = 0; count <= 200; count++)
-            check_sorts(pools[count % LENGTH(pools)], count, sizes[size], 0, twice_each);
+            check_sorts(pools[count % COUNT_OF(pools)], count, sizes[size], 0, twice_each);
 }
 
 TEST(an_array_may_start_at_any_address)
 {
-    for (size_t size = 0; size < LENGTH(sizes); size++)
+    for (size_t size = 0; size < COUNT_OF(sizes); size++)
         for (size_t offset = 1; offset < 16; offset++)
             check_sorts(pools[1], 300, sizes[size], offset, twice_each);
 }
@@ -296,16 +289,16 @@ TEST(every_order_with_every_number_of_workers)
 {
     static const size_t some_sizes[] = {4, 8, 16, 20};
 
-    for (size_t pool = 0; pool < LENGTH(pools); pool++)
-        for (size_t order = 0; order < LENGTH(orders); order++)
-            for (size_t size = 0; size < LENGTH(some_sizes); size++)
+    for (size_t pool = 0; pool < COUNT_OF(pools); pool++)
+        for (size_t order = 0; order < COUNT_OF(orders); order++)
+            for (size_t size = 0; size < COUNT_OF(some_sizes); size++)
                 check_sorts(pools[pool], 3000, some_sizes[size], 0, orders[order]);
 }
 
 /* Large enough for all workers to partition together. */
 TEST(every_order_of_a_large_array)
 {
-    for (size_t order = 0; order < LENGTH(orders); order++)
+    for (size_t order = 0; order < COUNT_OF(orders); order++)
         check_sorts(pools[1 + order % 2], 70001, order % 3 ? 8 : 12, 0, orders[order]);
 }
 
@@ -349,7 +342,7 @@ TEST(many_tasks_sort_at_once)
     static long rows[ROWS * LENGTH_OF_ROW];
     filch_rng rng;
 
-    for (size_t pool = 0; pool < LENGTH(pools); pool++) {
+    for (size_t pool = 0; pool < COUNT_OF(pools); pool++) {
         long sum = 0;
         filch_rng_seed(&rng, pool);
         for (size_t i = 0; i < ROWS * LENGTH_OF_ROW; i++)
@@ -388,10 +381,10 @@ TEST(the_comparison_sees_elements_as_aligned_as_the_array)
     filch_rng rng;
     filch_rng_seed(&rng, 1);
 
-    for (size_t i = 0; i < LENGTH(sorts); i++) {
-        for (size_t j = 0; j < LENGTH(array); j++)
+    for (size_t i = 0; i < COUNT_OF(sorts); i++) {
+        for (size_t j = 0; j < COUNT_OF(array); j++)
             array[j].key = (unsigned)filch_rng_next(&rng);
-        sorts[i].sort(pools[0], array, LENGTH(array), sizeof *array, by_wide_key, &saw_misaligned);
+        sorts[i].sort(pools[0], array, COUNT_OF(array), sizeof *array, by_wide_key, &saw_misaligned);
     }
 
     assert_false(saw_misaligned);
@@ -434,16 +427,16 @@ TEST(a_comparison_that_contradicts_itself_spoils_only_the_order)
     static const size_t counts[] = {2, 19, 20, 21, 22, 100, 999, 5000, 70000};
     static const size_t some_sizes[] = {8, 4, 24};
 
-    for (size_t c = 0; c < LENGTH(compares); c++) {
-        for (size_t n = 0; n < LENGTH(counts); n++) {
-            size_t size = some_sizes[n % LENGTH(some_sizes)];
+    for (size_t c = 0; c < COUNT_OF(compares); c++) {
+        for (size_t n = 0; n < COUNT_OF(counts); n++) {
+            size_t size = some_sizes[n % COUNT_OF(some_sizes)];
             unsigned char *base = malloc(counts[n] * size);
             assert_non_null(base);
-            for (size_t i = 0; i < LENGTH(sorts); i++) {
+            for (size_t i = 0; i < COUNT_OF(sorts); i++) {
                 fill(base, counts[n], size, twice_each, n);
                 uint64_t sum = checksum(base, counts[n], size);
 
-                sorts[i].sort(pools[n % LENGTH(pools)], base, counts[n], size, compares[c], &size);
+                sorts[i].sort(pools[n % COUNT_OF(pools)], base, counts[n], size, compares[c], &size);
 
                 assert_true(checksum(base, counts[n], size) == sum);
             }
@@ -476,8 +469,8 @@ TEST(no_order_takes_many_comparisons)
     enum { COUNT = 20000 };
     static uint64_t array[COUNT];
 
-    for (size_t order = 0; order < LENGTH(orders); order++) {
-        for (size_t i = 0; i < LENGTH(sorts); i++) {
+    for (size_t order = 0; order < COUNT_OF(orders); order++) {
+        for (size_t i = 0; i < COUNT_OF(sorts); i++) {
             counted c = {.size = sizeof *array};
             fill((unsigned char *)array, COUNT, sizeof *array, orders[order], 3);
 
@@ -505,7 +498,7 @@ TEST(nonsense_does_not_take_many_comparisons_either)
     enum { COUNT = 20000 };
     static uint64_t array[COUNT];
 
-    for (size_t i = 0; i < LENGTH(sorts); i++) {
+    for (size_t i = 0; i < COUNT_OF(sorts); i++) {
         counted c = {0};
         fill((unsigned char *)array, COUNT, sizeof *array, random_keys, 4);
 
@@ -544,7 +537,7 @@ TEST(an_adversary_cannot_make_it_quadratic)
     enum { COUNT = 50000 };
     static uint32_t array[COUNT], value[COUNT];
 
-    for (size_t i = 0; i < LENGTH(sorts); i++) {
+    for (size_t i = 0; i < COUNT_OF(sorts); i++) {
         adversary m = {.value = value, .gas = COUNT};
         for (uint32_t j = 0; j < COUNT; j++) {
             array[j] = j;
@@ -562,19 +555,19 @@ TEST(an_adversary_cannot_make_it_quadratic)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_array_without_elements_or_bytes_is_sorted),
-        cmocka_unit_test(an_array_that_cannot_exist_is_left_alone),
-        cmocka_unit_test(every_count_up_to_200_of_every_size),
-        cmocka_unit_test(an_array_may_start_at_any_address),
-        cmocka_unit_test(every_order_with_every_number_of_workers),
-        cmocka_unit_test(every_order_of_a_large_array),
-        cmocka_unit_test(without_a_pool_it_sorts_serially),
-        cmocka_unit_test(many_tasks_sort_at_once),
-        cmocka_unit_test(the_comparison_sees_elements_as_aligned_as_the_array),
-        cmocka_unit_test(a_comparison_that_contradicts_itself_spoils_only_the_order),
-        cmocka_unit_test(no_order_takes_many_comparisons),
-        cmocka_unit_test(nonsense_does_not_take_many_comparisons_either),
-        cmocka_unit_test(an_adversary_cannot_make_it_quadratic),
+        cmocka_unit_test_setup(an_array_without_elements_or_bytes_is_sorted, kick),
+        cmocka_unit_test_setup(an_array_that_cannot_exist_is_left_alone, kick),
+        cmocka_unit_test_setup(every_count_up_to_200_of_every_size, kick),
+        cmocka_unit_test_setup(an_array_may_start_at_any_address, kick),
+        cmocka_unit_test_setup(every_order_with_every_number_of_workers, kick),
+        cmocka_unit_test_setup(every_order_of_a_large_array, kick),
+        cmocka_unit_test_setup(without_a_pool_it_sorts_serially, kick),
+        cmocka_unit_test_setup(many_tasks_sort_at_once, kick),
+        cmocka_unit_test_setup(the_comparison_sees_elements_as_aligned_as_the_array, kick),
+        cmocka_unit_test_setup(a_comparison_that_contradicts_itself_spoils_only_the_order, kick),
+        cmocka_unit_test_setup(no_order_takes_many_comparisons, kick),
+        cmocka_unit_test_setup(nonsense_does_not_take_many_comparisons_either, kick),
+        cmocka_unit_test_setup(an_adversary_cannot_make_it_quadratic, kick),
     };
     return cmocka_run_group_tests_name("sort", tests, create_pools, destroy_pools);
 }

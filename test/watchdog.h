@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A watchdog: a test program that makes no progress for a while says what its pool did, and aborts.
+ * A watchdog: a test program that makes no progress for a while says what its pools did and where each of their strands is, and aborts.
  *
  *     filch_pool *pool = watched_pool_create(&options);            is progress
  *     watchdog_kick();                                             is progress
@@ -11,17 +11,19 @@
 #ifndef FILCH_TEST_WATCHDOG_H
 #define FILCH_TEST_WATCHDOG_H
 
+#include "worker/worker.h"
+
 #include "support.h"
 
-#define WATCHDOG_SECONDS (TEST_SLOWNESS > 1 ? 90u : 25u)
 #define WATCHED_POOLS 8
 
 static struct {
     pthread_t thread;
+    unsigned limit_seconds;
     filch_atomic_u32 stop;
     filch_atomic_u32 progress;
     FILCH_ATOMIC(filch_pool *) pools[WATCHED_POOLS];
-} watchdog;
+} watchdog = {.limit_seconds = TEST_SLOWNESS > 1 ? 90 : 25};
 
 static TEST_UNUSED void watchdog_kick(void)
 {
@@ -29,11 +31,53 @@ static TEST_UNUSED void watchdog_kick(void)
     filch_fetch_add_relaxed(&watchdog.progress, 1);
 }
 
-static void watchdog_report(const filch_pool *pool)
+/* What follows reads without locks what others may own: it hangs, and whoever holds a lock may be the reason. */
+
+static void watchdog_report_strand(filch_pool *pool, filch_strand *strand)
+{
+    filch_split *split = &strand->split;
+    filch_slot *slots = filch_split_slots(split);
+    /* relaxed: see above. */
+    uint64_t word = filch_load_relaxed(&split->word);
+
+    fprintf(stderr, "  strand %u:", strand->id);
+    for (unsigned i = 0; i < pool->worker_count; i++) {
+        filch_worker *worker = pool->workers[i];
+        /* relaxed: see above. */
+        if (filch_load_relaxed(&worker->strand) == strand)
+            fprintf(stderr, " runs on worker %u,", i);
+        if (worker->spare == strand || filch_load_relaxed(&worker->shelf) == strand)
+            fprintf(stderr, " is a spare of worker %u,", i);
+        if (worker->next == strand)
+            fprintf(stderr, " is next on worker %u,", i);
+    }
+    for (filch_strand *free = pool->strands.free; free; free = free->next_free)
+        if (free == strand)
+            fprintf(stderr, " is free,");
+    for (filch_strand *ready = pool->ready.first; ready; ready = ready->next_free)
+        if (ready == strand)
+            fprintf(stderr, " may go on,");
+    for (uint32_t i = 0; i < filch_split_tail(word) && slots + i < split->end; i++)
+        /* relaxed: see above. */
+        if (filch_load_relaxed(&slots[i].state) & FILCH_TASK_AWAITED)
+            fprintf(stderr, " waits for the task stolen from its slot %u,", i);
+    fprintf(stderr, " split %u%s, tail %u, %s, root %p\n", split->split,
+            split->is_used_up ? " (all taken)" : "", filch_split_tail(word),
+            filch_split_is_armed(split) ? "asked" : "not asked", filch_load_relaxed(&strand->root));
+}
+
+static void watchdog_report(filch_pool *pool)
 {
     filch_counters c;
 
-    fprintf(stderr, "pool %p, %u workers\n", (const void *)pool, filch_pool_workers(pool));
+    /* relaxed: see above. */
+    fprintf(stderr, "pool %p, %u workers: sleep word %#llx, %u injected, %u ready, %u pending\n",
+            (const void *)pool, filch_pool_workers(pool),
+            (unsigned long long)filch_load_relaxed(&pool->sleep.word),
+            filch_load_relaxed(&pool->inject.count), filch_load_relaxed(&pool->ready.count),
+            filch_load_relaxed(&pool->pending));
+    for (filch_strand *strand = pool->strands.all; strand; strand = strand->next_all)
+        watchdog_report_strand(pool, strand);
     for (unsigned i = 0; filch_worker_counters(pool, i, &c) == 0; i++) {
         fprintf(stderr, "  worker %u:", i);
 #define WATCHDOG_PRINT(name) fprintf(stderr, " %s %llu", #name, (unsigned long long)c.name);
@@ -56,7 +100,7 @@ static void *watchdog_main(void *argument TEST_UNUSED)
         uint32_t now = filch_load_relaxed(&watchdog.progress);
         idle_seconds = now == last ? idle_seconds + 1 : 0;
         last = now;
-        if (idle_seconds < WATCHDOG_SECONDS)
+        if (idle_seconds < watchdog.limit_seconds)
             continue;
         fprintf(stderr, "watchdog: no progress for %u seconds (FILCH_TEST_SEED=%llu)\n",
                 idle_seconds, (unsigned long long)test_seed());
