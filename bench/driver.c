@@ -43,8 +43,8 @@ static const char help[] =
     "compare.\n"
     "\n"
     "      --work <name,...>     workloads to run [all]; see them with --list\n"
-    "      --variant <name,...>  variants to run [all]; serial, to compare with, always "
-    "runs\n"
+    "      --variant <name,...>  variants to run [all]; their serial twins always run, to "
+    "compare\n"
     "  -w, --workers <n,...>     worker counts [1,2]\n"
     "  -n, --rounds <n>          runs of each; the minimum counts [7, short: 3]\n"
     "      --short               smaller sizes, quick variants: under a minute\n"
@@ -143,8 +143,18 @@ static void print_list(const char *folder)
     for (int i = 0; i < VARIANT_COUNT; i++) {
         char path[PATH_MAX + 32];
         snprintf(path, sizeof path, "%s/filch-bench-%s", folder, variant_names[i]);
-        printf("  %-10s %s\n", variant_names[i], access(path, X_OK) ? "not built" : "ready");
+        printf("  %-12s %s\n", variant_names[i], access(path, X_OK) ? "not built" : "ready");
     }
+}
+
+static int count_cells(const bench_comparison *comparison)
+{
+    int count = 0;
+    for (int w = 0; w < work_count; w++)
+        for (int v = 0; v < VARIANT_COUNT; v++)
+            for (int i = 0; i < comparison->workers_count; i++)
+                count += comparison_has(comparison, w, (bench_variant)v, i);
+    return count;
 }
 
 static void parse_options(bench_comparison *comparison, int argc, char **argv, const char *folder,
@@ -194,9 +204,13 @@ static void parse_options(bench_comparison *comparison, int argc, char **argv, c
         comparison->rounds = comparison->is_short ? SHORT_ROUNDS : DEFAULT_ROUNDS;
     if (comparison->variants == 0)
         comparison->variants = comparison->is_short ? SHORT_VARIANTS : (1u << VARIANT_COUNT) - 1;
-    comparison->variants |= 1u << VARIANT_SERIAL;
+    for (int v = 0; v < VARIANT_COUNT; v++)
+        if (comparison->variants >> v & 1)
+            comparison->variants |= 1u << variant_twin((bench_variant)v);
     if (comparison->works == 0)
         comparison->works = (1u << work_count) - 1;
+    if (count_cells(comparison) == 0)
+        fail_usage("none of these variants has one of these works with so many workers");
 }
 
 /* ---- the rounds ---- */
@@ -207,16 +221,6 @@ typedef struct bench_progress {
     int total;
     uint64_t start_ns;
 } bench_progress;
-
-static int count_cells(const bench_comparison *comparison)
-{
-    int count = 0;
-    for (int w = 0; w < work_count; w++)
-        for (int v = 0; v < VARIANT_COUNT; v++)
-            for (int i = 0; i < comparison->workers_count; i++)
-                count += comparison_has(comparison, w, (bench_variant)v, i);
-    return count;
-}
 
 static void show_progress(const bench_progress *progress, int round,
                           const bench_comparison *comparison, const char *work, const char *variant,
@@ -238,7 +242,7 @@ static bool run_cell(const bench_comparison *comparison, const char *folder, int
                      bench_variant variant, int workers_index)
 {
     bench_cell *cell = comparison_cell(comparison, w, variant, workers_index);
-    int workers = variant == VARIANT_SERIAL ? 1 : comparison->workers[workers_index];
+    int workers = variant_is_serial(variant) ? 1 : comparison->workers[workers_index];
     run_outcome outcome;
 
     /* What failed once would cost its time limit in every round. */
@@ -248,8 +252,10 @@ static bool run_cell(const bench_comparison *comparison, const char *folder, int
                 work_size(&works[w], variant, comparison->is_short), &outcome);
     if (!comparison_add(comparison, w, variant, workers_index, &outcome))
         return false;
-    bool is_ours = variant == VARIANT_FILCH || variant == VARIANT_SERIAL;
-    return outcome.status == RUN_OK || !is_ours;
+    /* Other compilers, like the peers, may be missing; what was built has to run. */
+    bool is_needed = variant == VARIANT_FILCH || variant == VARIANT_SERIAL;
+    return outcome.status == RUN_OK || variant_is_peer(variant) ||
+           (outcome.status == RUN_MISSING && !is_needed);
 }
 
 static bool run_round(const bench_comparison *comparison, const char *folder, int round,
@@ -262,7 +268,7 @@ static bool run_round(const bench_comparison *comparison, const char *folder, in
                 if (!comparison_has(comparison, w, (bench_variant)v, i))
                     continue;
                 show_progress(progress, round, comparison, works[w].name, variant_names[v],
-                              v == VARIANT_SERIAL ? 1 : comparison->workers[i]);
+                              variant_is_serial((bench_variant)v) ? 1 : comparison->workers[i]);
                 for (int run = 0; run == 0 || run < works[w].repeats; run++)
                     is_fine &= run_cell(comparison, folder, w, (bench_variant)v, i);
                 progress->done++;

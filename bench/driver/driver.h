@@ -26,9 +26,14 @@ enum {
 
 /* ---- works.c ---- */
 
+/* Serial and filch once more from another compiler or with other flags; then the peers. */
 typedef enum bench_variant {
-    VARIANT_SERIAL, /* first: everything is compared with it */
+    VARIANT_SERIAL,
     VARIANT_FILCH,
+    VARIANT_SERIAL_O2,
+    VARIANT_FILCH_O2,
+    VARIANT_SERIAL_CLANG,
+    VARIANT_FILCH_CLANG,
     VARIANT_TBB,
     VARIANT_GOMP,
     VARIANT_LIBOMP,
@@ -37,6 +42,13 @@ typedef enum bench_variant {
 } bench_variant;
 
 extern const char *const variant_names[VARIANT_COUNT];
+
+/* The serial twin that a variant is compared with: of the same compiler and flags for filch, plain
+ * `serial` for the peers. A serial variant is its own. */
+bench_variant variant_twin(bench_variant variant);
+
+bool variant_is_serial(bench_variant variant);
+bool variant_is_peer(bench_variant variant); /* somebody else's runtime */
 
 typedef enum work_kind {
     WORK_TIMED, /* the less time the better, in proportion to the serial twin */
@@ -150,12 +162,12 @@ typedef struct bench_comparison {
 bench_cell *comparison_cell(const bench_comparison *comparison, int work, bench_variant variant,
                             int workers_index);
 
-/* Whether this combination is to be run. The serial twin runs once, with one worker. */
+/* Whether this combination is to be run. A serial twin runs once, with one worker. */
 bool comparison_has(const bench_comparison *comparison, int work, bench_variant variant,
                     int workers_index);
 
 /* Add the outcome to its cell. False when the checksum is neither the known one nor, where none is
- * known, the serial twin's; the cell is then a failed one. */
+ * known, its serial twin's; the cell is then a failed one. */
 bool comparison_add(const bench_comparison *comparison, int work, bench_variant variant,
                     int workers_index, const run_outcome *outcome);
 
@@ -167,8 +179,8 @@ double cell_median(const bench_cell *cell, int figure);
 double unit_ns(const bench_comparison *comparison, int work, bench_variant variant,
                int workers_index);
 
-/* The same for the serial twin. */
-double serial_unit_ns(const bench_comparison *comparison, int work);
+/* The same for the serial twin of this variant. */
+double twin_unit_ns(const bench_comparison *comparison, int work, bench_variant variant);
 
 /* One JSON object per line and cell. Returns 0 or -errno. */
 int results_write(const bench_comparison *comparison, const char *path);

@@ -42,6 +42,15 @@ static int index_of_workers(const bench_comparison *comparison, int workers)
     return -1;
 }
 
+static bool has_status(const bench_comparison *comparison, bench_variant variant, run_status status)
+{
+    for (int w = 0; w < work_count; w++)
+        for (int i = 0; i < comparison->workers_count; i++)
+            if (comparison_cell(comparison, w, variant, i)->status == status)
+                return true;
+    return false;
+}
+
 static void print_conditions(const bench_comparison *comparison)
 {
     machine_print();
@@ -50,6 +59,12 @@ static void print_conditions(const bench_comparison *comparison)
            comparison->rounds == 1 ? "" : "s");
     puts("T1/Ts: what tasks cost with one worker; 1.00 is nothing.\n"
          "Ts/T2: how many times faster than plain serial C two workers are; 2.00 is perfect.");
+    for (int v = 0; v < VARIANT_COUNT; v++) {
+        bench_variant variant = (bench_variant)v;
+        bench_variant twin = variant_twin(variant);
+        if (twin != variant && twin != VARIANT_SERIAL && has_status(comparison, variant, RUN_OK))
+            printf("Ts of %s is that of %s.\n", variant_names[variant], variant_names[twin]);
+    }
     if (comparison->others_share > 0.05)
         printf("Others used %.0f %% of the cores meanwhile, so speed-ups are too low.\n",
                100 * comparison->others_share);
@@ -57,15 +72,9 @@ static void print_conditions(const bench_comparison *comparison)
 
 static void print_absent(const bench_comparison *comparison)
 {
-    for (int v = 0; v < VARIANT_COUNT; v++) {
-        bool is_missing = false;
-        for (int w = 0; w < work_count; w++)
-            for (int i = 0; i < comparison->workers_count; i++)
-                is_missing |=
-                    comparison_cell(comparison, w, (bench_variant)v, i)->status == RUN_MISSING;
-        if (is_missing)
+    for (int v = 0; v < VARIANT_COUNT; v++)
+        if (has_status(comparison, (bench_variant)v, RUN_MISSING))
             printf("Skipped: %s was not built.\n", variant_names[v]);
-    }
 }
 
 /* A line instead of numbers, for what did not run to the end. */
@@ -74,7 +83,7 @@ static void print_failures(const bench_comparison *comparison, int work, bench_v
     for (int i = 0; i < comparison->workers_count; i++) {
         const bench_cell *cell = comparison_cell(comparison, work, variant, i);
         if (cell->status == RUN_FAILED || cell->status == RUN_SKIPPED)
-            printf("  %-8s %s with %d worker%s: %s\n", variant_names[variant],
+            printf("  %-12s %s with %d worker%s: %s\n", variant_names[variant],
                    cell->status == RUN_FAILED ? "FAILED" : "skipped", comparison->workers[i],
                    comparison->workers[i] == 1 ? "" : "s", cell->reason);
     }
@@ -90,7 +99,7 @@ static bool has_numbers(const bench_comparison *comparison, int work, bench_vari
 
 static void print_timed_header(const bench_comparison *comparison, const bench_work *work)
 {
-    printf("  %-8s %10s", "", "size");
+    printf("  %-12s %10s", "", "size");
     for (int i = 0; i < comparison->workers_count; i++) {
         int workers = comparison->workers[i];
         char name[16];
@@ -107,27 +116,26 @@ static void print_timed_header(const bench_comparison *comparison, const bench_w
     putchar('\n');
 }
 
-static void print_serial_line(const bench_comparison *comparison, int index)
+static void print_serial_line(const bench_comparison *comparison, int index, bench_variant variant)
 {
     const bench_work *work = &works[index];
-    const bench_cell *cell = comparison_cell(comparison, index, VARIANT_SERIAL, 0);
+    const bench_cell *cell = comparison_cell(comparison, index, variant, 0);
     char text[16];
 
-    printf("  %-8s %10ld   Ts = %s", "serial",
-           work_size(work, VARIANT_SERIAL, comparison->is_short),
-           time_text(cell_min(cell, 0), text));
+    printf("  %-12s %10ld   Ts = %s", variant_names[variant],
+           work_size(work, variant, comparison->is_short), time_text(cell_min(cell, 0), text));
     if (work->unit)
-        printf(", %.2f ns per %s", serial_unit_ns(comparison, index), work->unit);
+        printf(", %.2f ns per %s", unit_ns(comparison, index, variant, 0), work->unit);
     putchar('\n');
 }
 
 static void print_timed_line(const bench_comparison *comparison, int index, bench_variant variant)
 {
     const bench_work *work = &works[index];
-    double serial = serial_unit_ns(comparison, index);
+    double serial = twin_unit_ns(comparison, index, variant);
     char text[16];
 
-    printf("  %-8s %10ld", variant_names[variant], work_size(work, variant, comparison->is_short));
+    printf("  %-12s %10ld", variant_names[variant], work_size(work, variant, comparison->is_short));
     for (int i = 0; i < comparison->workers_count; i++) {
         double unit = unit_ns(comparison, index, variant, i);
         bool is_slowdown = comparison->workers[i] == 1;
@@ -141,8 +149,14 @@ static void print_timed_line(const bench_comparison *comparison, int index, benc
         bool has_time = unit_ns(comparison, index, variant, i) > 0;
         printf(" %9s", has_time ? time_text(cell_min(cell, 0), text) : "-");
     }
-    for (int i = 0; work->unit && i < comparison->workers_count; i++)
-        printf("%s%.2f", i == 0 ? "   " : " / ", unit_ns(comparison, index, variant, i));
+    for (int i = 0; work->unit && i < comparison->workers_count; i++) {
+        double unit = unit_ns(comparison, index, variant, i);
+        fputs(i == 0 ? "   " : " / ", stdout);
+        if (unit > 0)
+            printf("%.2f", unit);
+        else
+            putchar('-');
+    }
     putchar('\n');
 }
 
@@ -155,10 +169,10 @@ static void print_single_lines(const bench_comparison *comparison, int index, be
         if (!comparison_has(comparison, index, variant, i) ||
             unit_ns(comparison, index, variant, i) <= 0)
             continue;
-        if (variant == VARIANT_SERIAL)
-            printf("  %-8s %-10s ", "serial", "no pool");
+        if (variant_is_serial(variant))
+            printf("  %-12s %-10s ", variant_names[variant], "no pool");
         else
-            printf("  %-8s %d worker%-2s ", variant_names[variant], comparison->workers[i],
+            printf("  %-12s %d worker%-2s ", variant_names[variant], comparison->workers[i],
                    comparison->workers[i] == 1 ? "" : "s");
         for (int f = 0; f < FIGURES_MAX; f++)
             time_text(cell_min(cell, f), texts[f]);
@@ -176,8 +190,8 @@ static void judge(bench_verdicts *verdicts, const char *work, const char *figure
                   bool is_maximum, double limit)
 {
     bool is_reached = is_maximum ? value <= limit : value >= limit;
-    printf("  target   %-16s %6.2f %s %-5.2f %s\n", figure, value, is_maximum ? "<=" : ">=", limit,
-           is_reached ? "reached" : "MISSED");
+    printf("  target       %-16s %6.2f %s %-5.2f %s\n", figure, value,
+           is_maximum ? "<=" : ">=", limit, is_reached ? "reached" : "MISSED");
     if (is_reached) {
         verdicts->reached++;
         return;
@@ -195,7 +209,7 @@ static void judge_target(const bench_comparison *comparison, int index, const be
         return;
     const bench_cell *cell = comparison_cell(comparison, index, VARIANT_FILCH, i);
     double unit = unit_ns(comparison, index, VARIANT_FILCH, i);
-    double serial = serial_unit_ns(comparison, index);
+    double serial = twin_unit_ns(comparison, index, VARIANT_FILCH);
     const char *name = works[index].name;
     char figure[32];
 
@@ -259,8 +273,8 @@ static void print_work(const bench_comparison *comparison, int index, bench_verd
         if (has_numbers(comparison, index, variant)) {
             if (work->kind != WORK_TIMED)
                 print_single_lines(comparison, index, variant);
-            else if (variant == VARIANT_SERIAL)
-                print_serial_line(comparison, index);
+            else if (variant_is_serial(variant))
+                print_serial_line(comparison, index, variant);
             else
                 print_timed_line(comparison, index, variant);
         }
@@ -285,14 +299,18 @@ static void print_summary(const bench_comparison *comparison)
         if (strcmp(works[w].name, "fib") != 0 || !(comparison->works >> w & 1) || one < 0)
             continue;
         for (int v = 0; v < VARIANT_COUNT; v++) {
-            double ns = unit_ns(comparison, w, (bench_variant)v, one);
-            if (v == VARIANT_SERIAL || ns <= 0)
+            bench_variant variant = (bench_variant)v;
+            double ns = unit_ns(comparison, w, variant, one);
+            if (variant_is_serial(variant) || ns <= 0)
+                continue;
+            /* The plain call at the end is that of `serial`. */
+            if (variant_twin(variant) != VARIANT_SERIAL)
                 continue;
             printf("%s %.1f ns with %s", is_begun ? "," : "\nA fork and its join cost", ns,
                    variant_names[v]);
             is_begun = true;
         }
-        double serial_ns = serial_unit_ns(comparison, w);
+        double serial_ns = unit_ns(comparison, w, VARIANT_SERIAL, 0);
         if (is_begun && serial_ns > 0)
             printf("; a plain call, %.1f ns", serial_ns);
     }

@@ -23,7 +23,7 @@ bool comparison_has(const bench_comparison *comparison, int work, bench_variant 
     if (!(comparison->works >> work & 1) || !(comparison->variants >> variant & 1) ||
         !(works[work].variants >> variant & 1))
         return false;
-    if (variant == VARIANT_SERIAL)
+    if (variant_is_serial(variant))
         return workers_index == 0;
     return comparison->workers[workers_index] >= works[work].workers_min;
 }
@@ -32,14 +32,15 @@ bool comparison_has(const bench_comparison *comparison, int work, bench_variant 
 static void right_checksum(const bench_comparison *comparison, int work, bench_variant variant,
                            char text[32])
 {
+    bench_variant twin = variant_twin(variant);
     long size = work_size(&works[work], variant, comparison->is_short);
     int64_t known;
 
     text[0] = '\0';
     if (expected_checksum(works[work].name, size, &known))
         snprintf(text, 32, "%" PRId64, known);
-    else if (size == work_size(&works[work], VARIANT_SERIAL, comparison->is_short))
-        memcpy(text, comparison_cell(comparison, work, VARIANT_SERIAL, 0)->checksum, 32);
+    else if (size == work_size(&works[work], twin, comparison->is_short))
+        memcpy(text, comparison_cell(comparison, work, twin, 0)->checksum, 32);
 }
 
 bool comparison_add(const bench_comparison *comparison, int work, bench_variant variant,
@@ -102,9 +103,9 @@ double unit_ns(const bench_comparison *comparison, int work, bench_variant varia
     return cell_min(cell, 0) / work_units(&works[work], size);
 }
 
-double serial_unit_ns(const bench_comparison *comparison, int work)
+double twin_unit_ns(const bench_comparison *comparison, int work, bench_variant variant)
 {
-    return unit_ns(comparison, work, VARIANT_SERIAL, 0);
+    return unit_ns(comparison, work, variant_twin(variant), 0);
 }
 
 static void write_cell(FILE *file, const bench_comparison *comparison, int index,
@@ -113,8 +114,8 @@ static void write_cell(FILE *file, const bench_comparison *comparison, int index
     const bench_work *work = &works[index];
     const bench_cell *cell = comparison_cell(comparison, index, variant, workers_index);
     double unit = unit_ns(comparison, index, variant, workers_index);
-    double serial = serial_unit_ns(comparison, index);
-    int workers = variant == VARIANT_SERIAL ? 1 : comparison->workers[workers_index];
+    double serial = twin_unit_ns(comparison, index, variant);
+    int workers = variant_is_serial(variant) ? 1 : comparison->workers[workers_index];
 
     fprintf(file, "{\"work\": \"%s\", \"variant\": \"%s\", \"workers\": %d, ", work->name,
             variant_names[variant], workers);

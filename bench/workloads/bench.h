@@ -4,7 +4,8 @@
  *
  * Every file of this folder that is named after a workload is compiled twice: with BENCH_FILCH = 1
  * into filch-bench-filch, with BENCH_FILCH = 0 into filch-bench-serial. The serial twin is what a
- * C programmer writes who has never heard of tasks; all ratios are to it.
+ * C programmer writes who has never heard of tasks; all ratios are to it. Another compiler, or other
+ * flags, make another such pair. BENCH_VARIANT is the last part of the program's name.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -14,10 +15,8 @@
 
 #if BENCH_FILCH
 #include <filch/filch.h>
-#define BENCH_VARIANT "filch"
 #else
 typedef struct filch_pool filch_pool;
-#define BENCH_VARIANT "serial"
 #endif
 
 typedef struct bench_run {
