@@ -28,6 +28,7 @@ enum { EXIT_USAGE = 2, DEFAULT_ROUNDS = 7, SHORT_ROUNDS = 3 };
 static const struct option options[] = {
     {"rounds", required_argument, NULL, 'r'},
     {"workers", required_argument, NULL, 'w'},
+    {"filch-workers", required_argument, NULL, 'f'},
     {"work", required_argument, NULL, 'b'},
     {"variant", required_argument, NULL, 'v'},
     {"output", required_argument, NULL, 'o'},
@@ -46,6 +47,10 @@ static const char help[] =
     "      --variant <name,...>  variants to run [all]; their serial twins always run, to "
     "compare\n"
     "  -w, --workers <n,...>     worker counts [1,2]\n"
+    "      --filch-workers <n,...>\n"
+    "                            more counts, for the variant filch alone [8; none if "
+    "short or\n"
+    "                            with --workers]\n"
     "  -n, --rounds <n>          runs of each; the minimum counts [7, short: 3]\n"
     "      --short               smaller sizes, quick variants: under a minute\n"
     "  -o, --output <path>       one JSON object per measurement [results.jsonl beside "
@@ -111,26 +116,34 @@ static unsigned parse_names(const char *what, char *list, const char *(*name)(in
     return set;
 }
 
-/* "1,2,8" in ascending order, each once. */
-static void parse_workers(bench_comparison *comparison, char *list)
+/* Keep the counts in ascending order, each once. */
+static void add_workers(bench_comparison *comparison, int workers, bool is_for_filch)
 {
-    comparison->workers_count = 0;
-    for (char *typed = strtok(list, ","); typed; typed = strtok(NULL, ",")) {
-        int workers = parse_number("workers", typed, WORKERS_MAX);
-        int at = comparison->workers_count;
-        if (at == WORKERS_LISTED_MAX)
-            fail_usage("at most %d worker counts", WORKERS_LISTED_MAX);
-        while (at > 0 && comparison->workers[at - 1] > workers) {
-            comparison->workers[at] = comparison->workers[at - 1];
-            at--;
-        }
-        if (at > 0 && comparison->workers[at - 1] == workers)
-            fail_usage("%d workers are listed twice", workers);
-        comparison->workers[at] = workers;
-        comparison->workers_count++;
+    int at = comparison->workers_count;
+    if (at == WORKERS_LISTED_MAX)
+        fail_usage("at most %d worker counts", WORKERS_LISTED_MAX);
+    while (at > 0 && comparison->workers[at - 1] > workers) {
+        comparison->workers[at] = comparison->workers[at - 1];
+        at--;
     }
-    if (comparison->workers_count == 0)
+    if (at > 0 && comparison->workers[at - 1] == workers)
+        fail_usage("%d workers are listed twice", workers);
+    comparison->workers[at] = workers;
+    comparison->workers_count++;
+
+    unsigned below = comparison->filch_workers & ((1u << at) - 1);
+    unsigned above = comparison->filch_workers & ~((1u << at) - 1);
+    comparison->filch_workers = above << 1 | (unsigned)is_for_filch << at | below;
+}
+
+/* "1,2,8" */
+static void parse_workers(bench_comparison *comparison, char *list, bool is_for_filch)
+{
+    char *typed = strtok(list, ",");
+    if (!typed)
         fail_usage("no worker counts given");
+    for (; typed; typed = strtok(NULL, ","))
+        add_workers(comparison, parse_number("workers", typed, WORKERS_MAX), is_for_filch);
 }
 
 static void print_list(const char *folder)
@@ -160,6 +173,10 @@ static int count_cells(const bench_comparison *comparison)
 static void parse_options(bench_comparison *comparison, int argc, char **argv, const char *folder,
                           const char **output)
 {
+    char default_workers[] = "1,2";
+    char default_filch_workers[] = "8";
+    char *workers = NULL;
+    char *filch_workers = NULL;
     int option;
     opterr = 0; /* our own messages know better names */
     while ((option = getopt_long(argc, argv, ":w:n:o:h", options, NULL)) != -1) {
@@ -169,7 +186,10 @@ static void parse_options(bench_comparison *comparison, int argc, char **argv, c
             comparison->rounds = parse_number("rounds", optarg, ROUNDS_MAX);
             break;
         case 'w':
-            parse_workers(comparison, optarg);
+            workers = optarg;
+            break;
+        case 'f':
+            filch_workers = optarg;
             break;
         case 'b':
             comparison->works = parse_names("work", optarg, work_name);
@@ -207,6 +227,11 @@ static void parse_options(bench_comparison *comparison, int argc, char **argv, c
     for (int v = 0; v < VARIANT_COUNT; v++)
         if (comparison->variants >> v & 1)
             comparison->variants |= 1u << variant_twin((bench_variant)v);
+    if (!workers && !filch_workers && !comparison->is_short)
+        filch_workers = default_filch_workers;
+    parse_workers(comparison, workers ? workers : default_workers, false);
+    if (filch_workers)
+        parse_workers(comparison, filch_workers, true);
     if (comparison->works == 0)
         comparison->works = (1u << work_count) - 1;
     if (count_cells(comparison) == 0)
@@ -280,7 +305,7 @@ static bool run_round(const bench_comparison *comparison, const char *folder, in
 
 int main(int argc, char **argv)
 {
-    bench_comparison comparison = {.workers = {1, 2}, .workers_count = 2};
+    bench_comparison comparison = {.rounds = 0};
     char folder[PATH_MAX];
     char default_output[sizeof folder + 32];
     const char *output = default_output;

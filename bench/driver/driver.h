@@ -152,6 +152,7 @@ typedef struct bench_comparison {
     bool is_short;
     int rounds;
     int workers[WORKERS_LISTED_MAX]; /* ascending */
+    unsigned filch_workers;          /* bit i: workers[i] is for the variant filch alone */
     int workers_count;
     unsigned works;      /* bit i: works[i] was asked for */
     unsigned variants;   /* bit i: variant i likewise */

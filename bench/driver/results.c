@@ -25,6 +25,8 @@ bool comparison_has(const bench_comparison *comparison, int work, bench_variant 
         return false;
     if (variant_is_serial(variant))
         return workers_index == 0;
+    if (comparison->filch_workers >> workers_index & 1 && variant != VARIANT_FILCH)
+        return false;
     return comparison->workers[workers_index] >= works[work].workers_min;
 }
 
