@@ -70,8 +70,8 @@ typedef struct location {
     bool is_overwritten;                 /* by a plain store since the last operation */
     uint8_t plain_tid;
     uint32_t plain_clock;
-    struct { /* per thread, for mc_pause: which store it read in which round of its loop */
-        uint32_t round, index, place;
+    struct { /* per thread, for mc_pause: since which of its pauses it is in its list, and where */
+        uint32_t round, place;
     } spun[MC_THREADS_MAX];
 } location;
 
@@ -166,8 +166,8 @@ typedef struct thread {
     unsigned spins, faults, spurious, timeouts; /* so many times yet */
     uint64_t clock_ns;
 
-    uint32_t round;   /* of a spin loop: pauses so far */
-    bool is_progress; /* this round read or wrote something new */
+    uint32_t round; /* pauses so far */
+    /* What it has read since the last. */
     spin *spinning;
     unsigned spin_count, spin_capacity;
 } thread;
@@ -185,8 +185,7 @@ typedef struct engine {
     const mc_program *program;
     mc_options options;
     mc_result result;
-    bool is_exhaustive; /* everything is tried: no choice needs to be made twice */
-    bool is_reduced;    /* by depend.c */
+    bool is_reduced; /* by depend.c */
     bool is_traced;
 
     thread *current; /* NULL: the engine runs, or no execution does */
@@ -224,6 +223,7 @@ bool mc_is_enabled(const thread *t);
 
 /* memory.c */
 location *mc_locate(uintptr_t address, uint32_t size, mc_site site);
+void mc_know(thread *t, location *l, uint32_t index);
 void mc_note_read(thread *t, location *l, uint32_t index);
 void mc_tick(thread *t);
 uint64_t mc_newest(const location *l);
@@ -286,6 +286,5 @@ mc_fail_at(const void *pc, const void *other_pc, const char *format, ...);
 /* run.c */
 __attribute__((noreturn, format(printf, 2, 3))) void mc_fatal(const char *what, const char *format,
                                                               ...);
-bool mc_may_fault(void); /* a choice: something in the environment fails */
 
 #endif

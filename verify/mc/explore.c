@@ -31,6 +31,7 @@ static MC_KEEP struct {
     uint32_t *choices; /* made in this execution, where there was more than one */
     unsigned choice_count;
     const char *replay; /* the rest of what is to be repeated */
+    uint32_t repeated, repeat_count;
 } ex;
 
 void mc_explore_begin(unsigned preemptions)
@@ -76,13 +77,21 @@ static void note_choice(uint32_t choice)
 
 static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
+/* One character each, larger ones in brackets; runs of the same as "1*24.". */
 char *mc_choices(void)
 {
-    char *text = malloc(12 * (size_t)ex.choice_count + 1), *to = text;
+    char *text = malloc(24 * (size_t)ex.choice_count + 1), *to = text;
 
-    for (unsigned i = 0; i < ex.choice_count; i++)
-        to += ex.choices[i] < 62 ? sprintf(to, "%c", digits[ex.choices[i]])
-                                 : sprintf(to, "(%u)", ex.choices[i]);
+    for (unsigned i = 0, run; i < ex.choice_count; i += run) {
+        uint32_t choice = ex.choices[i];
+        for (run = 1; i + run < ex.choice_count && ex.choices[i + run] == choice;)
+            run++;
+        to += choice < 62 ? sprintf(to, "%c", digits[choice]) : sprintf(to, "(%u)", choice);
+        if (run > 4)
+            to += sprintf(to, "*%u.", run);
+        else
+            run = 1;
+    }
     *to = '\0';
     return text;
 }
@@ -90,27 +99,38 @@ char *mc_choices(void)
 void mc_replay(const char *choices)
 {
     ex.replay = choices;
+    ex.repeat_count = 0;
 }
 
-static uint32_t next_long(void)
+/* The number at `ex.replay + 1`; goes on behind it and the character that ends it. */
+static uint32_t parse_number(void)
 {
     char *end;
-    uint32_t choice = (uint32_t)strtoul(ex.replay + 1, &end, 10);
+    uint32_t number = (uint32_t)strtoul(ex.replay + 1, &end, 10);
 
     ex.replay = *end ? end + 1 : end;
-    return choice;
+    return number;
 }
 
 static uint32_t next_replayed(void)
 {
     const char *found;
 
-    if (*ex.replay == '(')
-        return next_long();
-    if (*ex.replay == '\0' || !(found = strchr(digits, *ex.replay)))
-        mc_fatal("replay", "the choices end too early: they are of another program");
-    ex.replay++;
-    return (uint32_t)(found - digits);
+    if (ex.repeat_count > 0) {
+        ex.repeat_count--;
+        return ex.repeated;
+    }
+    if (*ex.replay == '(') {
+        ex.repeated = parse_number();
+    } else {
+        if (*ex.replay == '\0' || !(found = strchr(digits, *ex.replay)))
+            mc_fatal("replay", "the choices end too early: they are of another program");
+        ex.repeated = (uint32_t)(found - digits);
+        ex.replay++;
+    }
+    if (*ex.replay == '*')
+        ex.repeat_count = parse_number() - 1;
+    return ex.repeated;
 }
 
 /* ---- nodes ------------------------------------------------------------------------------------- */

@@ -8,8 +8,8 @@
  * when the wait begins; such a waiter does not count as asleep, and returns when it is scheduled.
  *
  * A pause waits for news: until one of the words that the thread has read since its last pause has a store newer
- * than the one it read. A round of the loop that reads the old stores once more although there is news shows nothing
- * that the rounds that read it do not: the execution is given up.
+ * than the one it read, and that store has reached it: it does not read the older one again. Which word it is, is
+ * a choice. So every round of a spin loop reads something new, and loops end.
  */
 #include "mc/engine.h"
 
@@ -52,7 +52,6 @@ static int futex_wait(uintptr_t address, uint32_t expected, bool has_timeout, co
     mc_check_plain(t, address, sizeof(uint32_t), false, site);
     bool returns = returns_at_once(t, l, expected, has_timeout, &result);
     mc_note_read(t, l, l->count - 1);
-    t->is_progress = true;
     if (mc.is_traced)
         mc_trace(t, site, "futex wait while %u: %s", expected,
                  result == -EAGAIN      ? mc_value_name(mc_newest(l), 4)
@@ -130,44 +129,54 @@ int mc_futex(volatile void *address, long op, uint32_t value, const struct times
 
 /* ---- spin loops -------------------------------------------------------------------------------- */
 
-/* The thread has read, or made, this store in this round of whatever loop it is in. */
+/* The thread has read, or made, this store since its last pause. */
 void mc_spin_note(thread *t, location *l, uint32_t index)
 {
-    uint32_t round = l->spun[t->id].round;
-
-    if (round == t->round) {
-        if (l->spun[t->id].index != index)
-            t->is_progress = true;
-        l->spun[t->id].index = t->spinning[l->spun[t->id].place].index = index;
+    if (l->spun[t->id].round == t->round) {
+        t->spinning[l->spun[t->id].place].index = index;
         return;
     }
-    if (round != t->round - 1 || l->spun[t->id].index != index)
-        t->is_progress = true;
     if (t->spin_count == t->spin_capacity) {
-        spin *old = t->spinning;
+        const spin *old = t->spinning;
         t->spin_capacity = t->spin_capacity ? 2 * t->spin_capacity : 16;
         t->spinning = mc_scratch(t->spin_capacity * sizeof *t->spinning);
         if (old)
             memcpy(t->spinning, old, t->spin_count * sizeof *old);
     }
     l->spun[t->id].round = t->round;
-    l->spun[t->id].index = index;
     l->spun[t->id].place = t->spin_count;
     t->spinning[t->spin_count++] = (spin){l, index};
+}
+
+static bool is_news(const spin *s)
+{
+    return s->location->count - 1 > s->index;
 }
 
 bool mc_has_news(const spin *spins, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
-        if (spins[i].location->count - 1 > spins[i].index)
+        if (is_news(&spins[i]))
             return true;
     return false;
+}
+
+/* One of the words that have news. */
+static const spin *choose_news(const thread *t)
+{
+    unsigned count = 0, k = 0;
+
+    for (unsigned i = 0; i < t->spin_count; i++)
+        count += is_news(&t->spinning[i]);
+    unsigned chosen = mc_pick(count);
+    for (unsigned i = 0;; i++)
+        if (is_news(&t->spinning[i]) && k++ == chosen)
+            return &t->spinning[i];
 }
 
 static void begin_round(thread *t)
 {
     t->round++;
-    t->is_progress = false;
     t->spinning = NULL;
     t->spin_count = t->spin_capacity = 0;
 }
@@ -179,17 +188,14 @@ void mc_pause(mc_site site)
     if (t->spin_count == 0)
         return;
     if (t->spins > 0) {
-        t->spins--;
+        t->spins -= t->spins != MC_ALWAYS;
         begin_round(t);
-        t->is_progress = true;
         return;
     }
-    if (!t->is_progress && mc.is_exhaustive && mc_has_news(t->spinning, t->spin_count)) {
-        mc.outcome = BLOCKED;
-        mc_leave();
-    }
     mc_announce(&(operation){.kind = OP_PAUSE, .site = site});
-    mc_trace(t, site, "pause: there is news");
+    const spin *news = choose_news(t);
+    mc_know(t, (location *)(uintptr_t)news->location, news->index + 1);
+    mc_trace(t, site, "pause, until there is news");
     mc_commit(t, &(deed){.kind = OP_PAUSE});
     begin_round(t);
 }

@@ -22,6 +22,7 @@
 #undef memmove
 #undef mmap
 #undef munmap
+#undef madvise
 
 #define STACK_BYTES ((size_t)256 << 10)
 #define STACKS (STACK_BYTES * MC_THREADS_MAX)
@@ -279,8 +280,9 @@ int mc_munmap(void *memory, size_t bytes)
 }
 
 /* Guards and huge pages are accepted, nonsense is not. */
-int mc_madvise(int advice)
+int mc_madvise(const void *memory, size_t bytes, int advice)
 {
+    (void)memory, (void)bytes;
     return advice < 0 ? -1 : 0;
 }
 

@@ -8,6 +8,7 @@
 #define MC_LIBC_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,13 +23,14 @@ char *mc_strdup(const char *text);
 void mc_free(void *memory);
 void *mc_mmap(size_t bytes);
 int mc_munmap(void *memory, size_t bytes);
-int mc_madvise(int advice);
+int mc_madvise(const void *memory, size_t bytes, int advice);
 void *mc_memset(void *to, int value, size_t bytes);
 void *mc_memcpy(void *to, const void *from, size_t bytes);
 int mc_thread_create(pthread_t *thread, void *(*main)(void *), void *argument);
 int mc_thread_join(pthread_t thread);
 uint64_t mc_clock(void);
 int mc_clock_gettime(struct timespec *now);
+bool mc_may_fault(void); /* a choice: something in the environment fails */
 __attribute__((noreturn)) void mc_abort(const char *file, int line);
 
 #define malloc(bytes) mc_malloc(bytes)
@@ -38,8 +40,8 @@ __attribute__((noreturn)) void mc_abort(const char *file, int line);
 #define free(memory) mc_free(memory)
 #define mmap(address, bytes, protection, flags, fd, offset) mc_mmap(bytes)
 #define munmap(memory, bytes) mc_munmap(memory, bytes)
-#define madvise(memory, bytes, advice) mc_madvise(advice)
-#define mprotect(memory, bytes, protection) mc_madvise(0)
+#define madvise(memory, bytes, advice) mc_madvise(memory, bytes, advice)
+#define mprotect(memory, bytes, protection) mc_madvise(memory, bytes, 0)
 #define memset(to, value, bytes) mc_memset(to, value, bytes)
 #define memcpy(to, from, bytes) mc_memcpy(to, from, bytes)
 #define memmove(to, from, bytes) mc_memcpy(to, from, bytes)

@@ -49,6 +49,8 @@ typedef enum mc_mode {
     MC_RANDOM,  /* `runs` executions, each with random choices */
 } mc_mode;
 
+#define MC_ALWAYS (~0u)
+
 /* Zero means the default. */
 typedef struct mc_options {
     mc_mode mode;
@@ -57,10 +59,10 @@ typedef struct mc_options {
     uint64_t runs, seed;  /* MC_RANDOM: 0 runs mean 1000 */
 
     /* What the environment may do, per thread and execution. */
-    unsigned spins;         /* pauses that return at once, before they wait for news */
-    unsigned faults;        /* allocations, mappings and thread starts that fail */
-    unsigned spurious;      /* futex waits that return for no reason */
-    unsigned timeouts;      /* futex waits with a time-out that run into it */
+    unsigned spins;    /* pauses that return at once, before they wait for news; or MC_ALWAYS */
+    unsigned faults;   /* allocations, mappings and thread starts that fail */
+    unsigned spurious; /* futex waits that return for no reason */
+    unsigned timeouts; /* futex waits with a time-out that run into it */
     uint64_t clock_step_ns; /* what a look at the clock takes [25 us] */
 
     /* When to give up: the verdict is then MC_STOPPED. */
@@ -70,6 +72,9 @@ typedef struct mc_options {
 
     bool check_leaks;                 /* memory left at the end is a failure */
     bool allow_deadlock;              /* an execution may end with everybody blocked */
+    bool is_long;                     /* for clients: more programs, larger bounds */
+    bool each_line;                   /* for clients: a report for each program */
+    bool trace_all;                   /* print long executions from their beginning */
     bool quiet;                       /* do not print a failure */
     void (*each)(uint64_t execution); /* called with a fingerprint of each complete execution */
     const char *replay;               /* "name:choices": only this execution, of this program */

@@ -183,10 +183,16 @@ static uint32_t choose_store(const thread *t, const location *l, int order, cons
 
 /* ---- reading and writing ----------------------------------------------------------------------- */
 
+/* The thread, and who synchronises with it, does not read anything older from now on. */
+void mc_know(thread *t, location *l, uint32_t index)
+{
+    log_access(l, t->id, t->now.hb[t->id], index);
+}
+
 void mc_note_read(thread *t, location *l, uint32_t index)
 {
     mc_spin_note(t, l, index);
-    log_access(l, t->id, t->now.hb[t->id], index);
+    mc_know(t, l, index);
 }
 
 static const store *read_store(thread *t, location *l, uint32_t index, int order, mc_site site)
@@ -219,7 +225,6 @@ static void write_store(thread *t, location *l, uint64_t value, int order, const
     l->last_write[t->id] = t->now.hb[t->id];
     if (is_sc(order))
         log_access(l, SC, ++mc.sc_clock, index);
-    t->is_progress = true;
     if (l->spun[t->id].round == t->round)
         mc_spin_note(t, l, index); /* one's own store is no news */
     memcpy((void *)l->address, &s->value, l->size);

@@ -12,6 +12,7 @@
 
 #define COLUMN 30
 #define PLACE 24
+#define SHOWN 150 /* events of a long execution */
 
 typedef struct event {
     int tid;
@@ -151,7 +152,10 @@ void mc_print_trace(void)
     for (int i = 0; i < mc.thread_count; i++)
         printf("T%-*d", COLUMN - 1, i);
     putchar('\n');
-    for (unsigned i = 0; i < event_count; i++)
+    unsigned first = event_count > SHOWN && !mc.options.trace_all ? event_count - SHOWN : 0;
+    if (first > 0)
+        printf("  ... %u events before these (--trace-all shows them)\n", first);
+    for (unsigned i = first; i < event_count; i++)
         print_event(&events[i]);
     printf("\nfailed: %s\n", mc.result.failure);
     fflush(stdout);
@@ -215,8 +219,11 @@ static const char usage[] =
     "      --runs <n>           random: executions\n"
     "      --seed <n>           random: which ones\n"
     "      --no-reduction       full: every order of operations\n"
+    "      --long               more programs and larger bounds: hours instead of seconds\n"
+    "      --each               a line for each program\n"
     "      --seconds <n>        stop after this time, per program\n"
     "      --executions <n>     stop after this many, per program\n"
+    "      --trace-all          print also the beginning of a long execution\n"
     "      --replay <string>    only this execution, with its trace; also MC_REPLAY=<string>\n";
 
 static bool take(int argc, char **argv, int *i, const char *name, const char **value)
@@ -253,6 +260,12 @@ mc_options mc_arguments(int argc, char **argv)
             o.replay = value;
         else if (strcmp(argv[i], "--no-reduction") == 0)
             o.no_reduction = true;
+        else if (strcmp(argv[i], "--each") == 0)
+            o.each_line = true;
+        else if (strcmp(argv[i], "--long") == 0)
+            o.is_long = true;
+        else if (strcmp(argv[i], "--trace-all") == 0)
+            o.trace_all = true;
         else {
             fprintf(stderr, usage, argv[0]);
             exit(strcmp(argv[i], "--help") == 0 ? 0 : 2);

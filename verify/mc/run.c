@@ -354,9 +354,9 @@ static void explore(unsigned preemptions)
 /* Once more, watched. */
 static void show(const char *choices)
 {
-    bool is_exhaustive = mc.is_exhaustive, is_reduced = mc.is_reduced;
+    bool is_reduced = mc.is_reduced;
 
-    mc.is_exhaustive = mc.is_reduced = false;
+    mc.is_reduced = false;
     mc.is_traced = !mc.options.quiet;
     mc_explore_begin(0);
     mc_replay(choices);
@@ -366,7 +366,6 @@ static void show(const char *choices)
         mc_print_trace();
     }
     mc.is_traced = false;
-    mc.is_exhaustive = is_exhaustive;
     mc.is_reduced = is_reduced;
 }
 
@@ -407,8 +406,7 @@ mc_result mc_run(const mc_program *program, const mc_options *options)
     mc.program = program;
     mc.options = *options;
     mc.result = (mc_result){.name = program->name, .options = *options, .programs = 1};
-    mc.is_exhaustive = options->mode != MC_RANDOM && !options->replay;
-    mc.is_reduced = mc.is_exhaustive && options->mode == MC_FULL && !options->no_reduction;
+    mc.is_reduced = options->mode == MC_FULL && !options->no_reduction && !options->replay;
     save_statics();
     if (options->replay)
         replay();

@@ -105,7 +105,7 @@ thread *mc_thread_start(void (*fn)(void *), void *argument)
     t->faults = mc.options.faults;
     t->spurious = mc.options.spurious;
     t->timeouts = mc.options.timeouts;
-    t->round = 2; /* not the one after zero */
+    t->round = 1;
     if (tls.bytes > 0) {
         memset(t->tls, 0, tls.bytes);
         memcpy(t->tls, tls.image, tls.image_bytes);

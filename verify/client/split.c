@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The split stack: every task that was forked runs once, and its forker sees what it did; and a thief that asks is heard.
+ *
+ * The owner runs a script on a strand, through the shipped slow paths: f forks a task, j joins the newest. All scripts up to a length are
+ * generated. Thieves try to steal, ask when nothing is public, and try again. They count as idle in a sleep word on which nobody
+ * sleeps, so the owner publishes as it does in a pool.
+ *
+ * Scripts with a `?` are about questions. The thief begins at `>`, and asks only once. At `?` the owner waits until the thief has
+ * asked, or has got a task; after the fork that follows, the thief must find one, for which the owner waits at `!`. A
+ * question that was lost would leave both of them spinning.
+ */
+#include "mc/mc.h"
+#include "worker/worker.h"
+
+#include <filch/task.h>
+#include <stdio.h>
+
+#define TASKS 8
+#define STACK_BYTES ((size_t)16 << 10)
+
+static filch_pool *pool; /* without workers: only its sleep word and its strands are used */
+static filch_worker *worker;
+static filch_strand *strand;
+static filch_atomic_u32 begun; /* the thief may ask */
+static filch_atomic_u32 told;  /* the thief has asked, or got a task */
+static filch_atomic_u32 ended; /* tasks that thieves have run */
+
+static struct {
+    int runs; /* plain: whoever runs a task, or has joined it, has it alone */
+} tasks[TASKS];
+
+static const char *script;
+static unsigned tries; /* of each thief; 0: until it has got one */
+
+static void run_task(filch_slot *f, void *task)
+{
+    (void)f;
+    tasks[(size_t)task].runs++;
+}
+
+static void setup(void)
+{
+    pool = calloc(1, sizeof *pool);
+    worker = calloc(1, sizeof *worker);
+    worker->pool = pool;
+    filch_strands_init(&pool->strands, STACK_BYTES);
+    strand = filch_strand_take(&pool->strands);
+    strand->worker = worker;
+}
+
+/* ---- owner ------------------------------------------------------------------------------------- */
+
+static void await(filch_atomic_u32 *word)
+{
+    while (filch_load_acquire(word) == 0)
+        filch_pause();
+}
+
+static void run_script(filch_strand *self)
+{
+    filch_slot *f = filch_split_slots(&self->split), *bottom = f;
+    size_t count = 0, forked[TASKS], open = 0;
+
+    for (const char *c = script; *c || open > 0; c += *c != '\0') {
+        if (*c == '>') {
+            filch_store_release(&begun, 1);
+        } else if (*c == '?') {
+            await(&told);
+        } else if (*c == '!') {
+            await(&ended);
+        } else if (*c == 'f') {
+            forked[open++] = count;
+            f = filch_fork(f, run_task, (void *)count++);
+        } else {
+            f = filch_join(f, f - 1);
+            mc_check(tasks[forked[--open]].runs == 1, "a task that was joined has run once");
+        }
+    }
+    mc_check(f == bottom, "all is joined");
+}
+
+/* What the loop in worker.c does for a strand that waits, less the other work. */
+static void owner(void)
+{
+    strand->body = run_script;
+    filch_split_arm(&strand->split);
+    for (;;) {
+        filch_strand_enter(strand, &worker->native);
+        filch_slot *child = worker->waits_for;
+        if (!child)
+            return;
+        while (filch_load_acquire(&child->state) != FILCH_TASK_DONE)
+            filch_pause();
+        worker->waits_for = NULL;
+    }
+}
+
+/* ---- thieves ----------------------------------------------------------------------------------- */
+
+/* As run_stolen in worker.c. */
+static void run_stolen(filch_slot *task)
+{
+    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
+
+    ((filch_thunk *)thunk)(NULL, task);
+    filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
+    filch_fetch_add_relaxed(&ended, 1);
+}
+
+static filch_steal_result steal(bool ask)
+{
+    filch_slot *task;
+    filch_steal_result result = filch_split_steal(&strand->split, &task);
+
+    if (result == FILCH_STEAL_WON) {
+        filch_sleep_found(&pool->sleep);
+        run_stolen(task);
+    } else if (result == FILCH_STEAL_EMPTY && ask) {
+        filch_split_ask(&strand->split);
+    }
+    return result;
+}
+
+static void thief(void)
+{
+    filch_sleep_search(&pool->sleep, 8);
+    for (unsigned i = 0; i < tries; i++)
+        if (steal(true) == FILCH_STEAL_WON)
+            return;
+    filch_sleep_found(&pool->sleep);
+}
+
+static void thief_that_asks_once(void)
+{
+    filch_steal_result result;
+
+    await(&begun);
+    filch_sleep_search(&pool->sleep, 8);
+    do
+        result = steal(true);
+    while (result == FILCH_STEAL_LOST);
+    filch_store_release(&told, 1);
+    while (result != FILCH_STEAL_WON) {
+        if (result == FILCH_STEAL_EMPTY)
+            filch_pause();
+        result = steal(false);
+    }
+}
+
+/* ---- scripts ----------------------------------------------------------------------------------- */
+
+typedef struct family {
+    mc_result total;
+    mc_options options;
+    unsigned thieves, tries;
+    char text[TASKS + 4];
+} family;
+
+static void run(family *f)
+{
+    char name[64];
+    bool is_question = strchr(f->text, '?');
+    mc_program program = {.name = name, .setup = setup, .threads = {owner, thief}};
+
+    if (is_question)
+        program.threads[1] = thief_that_asks_once;
+    if (f->thieves == 2)
+        program.threads[2] = thief;
+    snprintf(name, sizeof name, "split %s %ux%u", f->text, f->thieves, f->tries);
+    script = f->text;
+    tries = f->tries;
+    mc_result result = mc_run(&program, &f->options);
+    if (f->options.each_line && result.verdict != MC_SKIPPED)
+        mc_report(result);
+    mc_add(&f->total, result);
+}
+
+/* All scripts of this length that begin with what is there and join nothing that is not. */
+static void run_all(family *f, unsigned at, unsigned length, unsigned open)
+{
+    if (at == length) {
+        f->text[at] = '\0';
+        run(f);
+        return;
+    }
+    f->text[at] = 'f';
+    run_all(f, at + 1, length, open + 1);
+    f->text[at] = 'j';
+    /* What is left open is joined at the end anyway. */
+    if (open > 0 && at + 1 < length)
+        run_all(f, at + 1, length, open - 1);
+}
+
+static family make_family(const char *name, mc_options options, unsigned thieves, unsigned each,
+                          int preemptions)
+{
+    family f = {.total = {.name = name}, .options = options, .thieves = thieves, .tries = each};
+
+    if (preemptions >= 0 && options.mode == MC_FULL) {
+        f.options.mode = MC_BOUNDED;
+        f.options.preemptions = (unsigned)preemptions + options.is_long;
+    }
+    return f;
+}
+
+/* All scripts up to this length; a line of the report. Fewer than 0 preemptions: any number. */
+static int run_scripts(const char *name, mc_options options, unsigned longest, unsigned thieves,
+                       unsigned each, int preemptions)
+{
+    family f = make_family(name, options, thieves, each, preemptions);
+
+    for (unsigned length = 1; length <= longest + options.is_long; length++)
+        run_all(&f, 0, length, 0);
+    return mc_report(f.total);
+}
+
+static int run_questions(mc_options options)
+{
+    static const char *const scripts[] = {"f>?f!", "ff>j?f!",  "f>j?f!",
+                                          ">f?f!", "ff>jj?f!", "fjf>j?f!"};
+    family f = make_family("split question", options, 1, 0, -1);
+
+    for (unsigned i = 0; i < (options.is_long ? 6 : 3); i++) {
+        strcpy(f.text, scripts[i]);
+        run(&f);
+    }
+    return mc_report(f.total);
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+
+    return run_scripts("split 1x1", options, 4, 1, 1, -1) |
+           run_scripts("split 1x2", options, 2, 1, 2, -1) | run_questions(options) |
+           run_scripts("split 1x2", options, 4, 1, 2, 2) |
+           run_scripts("split 2x1", options, 3, 2, 1, 1) |
+           run_scripts("split 2x2", options, 1, 2, 2, 1);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The machine that the library sees in the model: two CPUs, and an environment that fails when the client lets it.
+ *
+ * In place of src/base/topology.c and cgroup.c, which read /sys.
+ */
+#include "base/fault.h"
+#include "base/topology.h"
+#include "mc/libc.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#define CPUS 2
+
+bool filch_fault(enum filch_fault_kind kind)
+{
+    (void)kind;
+    return mc_may_fault();
+}
+
+int filch_topology_init(filch_topology *topology, const char *root)
+{
+    (void)root;
+    topology->cpu_count = CPUS;
+    topology->cpus = filch_fault(FILCH_FAULT_MALLOC) ? NULL : calloc(CPUS, sizeof *topology->cpus);
+    if (!topology->cpus)
+        return -ENOMEM;
+    for (unsigned i = 0; i < CPUS; i++)
+        topology->cpus[i] = (filch_cpu){.id = i, .core = i};
+    return 0;
+}
+
+unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
+                                        size_t why_size)
+{
+    (void)root;
+    snprintf(why, why_size, "%u workers: one for each CPU of the model", topology->cpu_count);
+    return topology->cpu_count;
+}
+
+void filch_topology_fini(filch_topology *topology)
+{
+    free(topology->cpus);
+}
