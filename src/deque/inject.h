@@ -34,7 +34,6 @@ struct filch_job {
     filch_job *next;        /* under the queue's lock */
     bool is_submitted;      /* malloc'ed by filch_submit; otherwise on the stack of filch_run */
     filch_atomic_u32 state; /* of a job somebody waits for */
-    _Alignas(max_align_t) unsigned char copy[]; /* what was submitted by value */
 };
 
 typedef struct filch_inject {

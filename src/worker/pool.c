@@ -445,46 +445,40 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
     return err;
 }
 
-/* `*job` with room for `bytes` in its copy, or an error. */
-static int create_job(filch_job **job, filch_pool *pool, filch_fn *fn, size_t bytes)
+/* A submitted job, and what was submitted by value. */
+typedef struct submitted_job {
+    filch_job job; /* first: run_job frees the job */
+    _Alignas(max_align_t) unsigned char copy[];
+} submitted_job;
+
+/* With a copy of `bytes`, or without (0) and with the argument itself. */
+static int submit(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
 {
     int err = pool && fn ? check_process(pool) : -EINVAL;
     if (err)
         return err;
-    if (bytes > PTRDIFF_MAX - sizeof **job)
+    if (bytes > PTRDIFF_MAX - sizeof(submitted_job))
         return -ENOMEM;
-    *job = filch_calloc(1, sizeof **job + bytes);
-    if (!*job)
+    submitted_job *submitted = filch_calloc(1, sizeof *submitted + bytes);
+    if (!submitted)
         return -ENOMEM;
-    (*job)->fn = fn;
-    (*job)->is_submitted = true;
+    if (bytes > 0)
+        memcpy(submitted->copy, arg, bytes);
+    submitted->job =
+        (filch_job){.fn = fn, .arg = bytes > 0 ? submitted->copy : (void *)arg, .is_submitted = true};
+    filch_pool_begin(pool);
+    filch_pool_inject(pool, &submitted->job);
     return 0;
 }
 
 int filch_submit(filch_pool *pool, filch_fn *fn, void *arg)
 {
-    filch_job *job;
-    int err = create_job(&job, pool, fn, 0);
-    if (err)
-        return err;
-    job->arg = arg;
-    filch_pool_begin(pool);
-    filch_pool_inject(pool, job);
-    return 0;
+    return submit(pool, fn, arg, 0);
 }
 
 int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
 {
-    filch_job *job;
-    int err = arg || bytes == 0 ? create_job(&job, pool, fn, bytes) : -EINVAL;
-    if (err)
-        return err;
-    if (bytes > 0)
-        memcpy(job->copy, arg, bytes);
-    job->arg = job->copy;
-    filch_pool_begin(pool);
-    filch_pool_inject(pool, job);
-    return 0;
+    return arg || bytes == 0 ? submit(pool, fn, arg, bytes) : -EINVAL;
 }
 
 int filch_pool_wait(filch_pool *pool)

@@ -2,14 +2,15 @@
 /*
  * The split stack: every task that was forked runs once, and its forker sees what it did; and a thief that asks is heard.
  *
- * The owner runs a script on a strand, through the shipped slow paths: f forks a task, j joins the newest. All scripts up to a length are
- * generated. Thieves try to steal, ask when nothing is public, and try again. They count as idle in a sleep word on which nobody
+ * The owner runs a script on a strand, through the shipped slow paths: f forks a task, j joins the newest, q publishes all quietly as
+ * loops do. All scripts up to a length are generated. Thieves try to steal, ask when nothing is public, and try again. They count as idle in a sleep word on which nobody
  * sleeps, so the owner publishes as it does in a pool.
  *
  * Scripts with a `?` are about questions. The thief begins at `>`, and asks only once. At `?` the owner waits until the thief has
  * asked, or has got a task; after the fork that follows, the thief must find one, for which the owner waits at `!`. A
  * question that was lost would leave both of them spinning.
  */
+#include "join/join.h"
 #include "mc/mc.h"
 #include "worker/worker.h"
 
@@ -69,6 +70,8 @@ static void run_script(filch_strand *self)
             await(&told);
         } else if (*c == '!') {
             await(&ended);
+        } else if (*c == 'q') {
+            filch_publish_quietly(f);
         } else if (*c == 'f') {
             forked[open++] = count;
             f = filch_fork(f, run_task, (void *)count++);
@@ -117,7 +120,7 @@ static filch_steal_result steal(bool ask)
         filch_sleep_found(&pool->sleep);
         run_stolen(task);
     } else if (result == FILCH_STEAL_EMPTY && ask) {
-        filch_split_ask(&strand->split);
+        filch_split_ask(&strand->split, false);
     }
     return result;
 }
@@ -154,6 +157,7 @@ typedef struct family {
     mc_result total;
     mc_options options;
     unsigned thieves, tries;
+    bool is_quiet; /* scripts have q */
     char text[TASKS + 4];
 } family;
 
@@ -170,10 +174,7 @@ static void run(family *f)
     snprintf(name, sizeof name, "split %s %ux%u", f->text, f->thieves, f->tries);
     script = f->text;
     tries = f->tries;
-    mc_result result = mc_run(&program, &f->options);
-    if (f->options.each_line && result.verdict != MC_SKIPPED)
-        mc_report(result);
-    mc_add(&f->total, result);
+    mc_run_and_add(&f->total, &program, &f->options);
 }
 
 /* All scripts of this length that begin with what is there and join nothing that is not. */
@@ -190,18 +191,17 @@ static void run_all(family *f, unsigned at, unsigned length, unsigned open)
     /* What is left open is joined at the end anyway. */
     if (open > 0 && at + 1 < length)
         run_all(f, at + 1, length, open - 1);
+    f->text[at] = 'q';
+    if (f->is_quiet && open > 0 && f->text[at - 1] != 'q')
+        run_all(f, at + 1, length, open);
 }
 
 static family make_family(const char *name, mc_options options, unsigned thieves, unsigned each,
                           int preemptions)
 {
-    family f = {.total = {.name = name}, .options = options, .thieves = thieves, .tries = each};
-
-    if (preemptions >= 0 && options.mode == MC_FULL) {
-        f.options.mode = MC_BOUNDED;
-        f.options.preemptions = (unsigned)preemptions + options.is_long;
-    }
-    return f;
+    if (preemptions >= 0)
+        options = mc_bounded(options, (unsigned)preemptions, 0);
+    return (family){.total = {.name = name}, .options = options, .thieves = thieves, .tries = each};
 }
 
 /* All scripts up to this length; a line of the report. Fewer than 0 preemptions: any number. */
@@ -211,6 +211,16 @@ static int run_scripts(const char *name, mc_options options, unsigned longest, u
     family f = make_family(name, options, thieves, each, preemptions);
 
     for (unsigned length = 1; length <= longest + options.is_long; length++)
+        run_all(&f, 0, length, 0);
+    return mc_report(f.total);
+}
+
+static int run_quiet(mc_options options)
+{
+    family f = make_family("split quiet 1x1", options, 1, 1, -1);
+
+    f.is_quiet = true;
+    for (unsigned length = 2; length <= 4u + options.is_long; length++)
         run_all(&f, 0, length, 0);
     return mc_report(f.total);
 }
@@ -233,7 +243,8 @@ int main(int argc, char **argv)
     mc_options options = mc_arguments(argc, argv);
 
     return run_scripts("split 1x1", options, 4, 1, 1, -1) |
-           run_scripts("split 1x2", options, 2, 1, 2, -1) | run_questions(options) |
+           run_scripts("split 1x2", options, 2, 1, 2, -1) | run_quiet(options) |
+           run_questions(options) |
            run_scripts("split 1x2", options, 4, 1, 2, 2) |
            run_scripts("split 2x1", options, 3, 2, 1, 1) |
            run_scripts("split 2x2", options, 1, 2, 2, 1);

@@ -27,6 +27,7 @@ static MC_KEEP struct {
     int last;        /* thread that went on last */
     int thread_node; /* where it was chosen */
     unsigned preemptions, preemption_limit;
+    unsigned stale_reads;
     uint64_t random, switch_mask;
     uint32_t *choices; /* made in this execution, where there was more than one */
     unsigned choice_count;
@@ -61,6 +62,7 @@ void mc_explore_rewind(void)
     ex.at = 0;
     ex.choice_count = 0;
     ex.preemptions = 0;
+    ex.stale_reads = 0;
     ex.last = 0;
     /* Some walks change threads at every other operation, some at one in sixteen. */
     ex.switch_mask = ((uint64_t)2 << (next_random() & 3)) - 1;
@@ -291,9 +293,12 @@ uint32_t mc_pick_store(uint32_t newest, const uint32_t *older, unsigned count)
         note_choice(distance);
         return newest - distance;
     }
+    if (mc.options.mode == MC_BOUNDED && mc.options.stale && ex.stale_reads == mc.options.stale)
+        count = 0;
     unsigned noted = ex.choice_count;
     unsigned chosen = mc_pick(count + 1);
     uint32_t index = chosen == 0 ? newest : older[chosen - 1];
+    ex.stale_reads += index != newest;
     ex.choice_count = noted;
     note_choice(newest - index);
     return index;

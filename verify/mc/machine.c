@@ -19,9 +19,8 @@ bool filch_fault(enum filch_fault_kind kind)
     return mc_may_fault();
 }
 
-int filch_topology_init(filch_topology *topology, const char *root)
+int filch_topology_init(filch_topology *topology)
 {
-    (void)root;
     topology->cpu_count = CPUS;
     topology->cpus = filch_fault(FILCH_FAULT_MALLOC) ? NULL : calloc(CPUS, sizeof *topology->cpus);
     if (!topology->cpus)
@@ -29,6 +28,12 @@ int filch_topology_init(filch_topology *topology, const char *root)
     for (unsigned i = 0; i < CPUS; i++)
         topology->cpus[i] = (filch_cpu){.id = i, .core = i};
     return 0;
+}
+
+void filch_topology_explore(filch_topology *topology, const char *root)
+{
+    (void)topology;
+    (void)root;
 }
 
 unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,

@@ -36,6 +36,9 @@
 /* A static variable of the client that survives from one execution to the next: histograms, totals. */
 #define MC_KEEP __attribute__((section("mc_keep")))
 
+/* A function of the client that is not part of the program. */
+#define MC_OUTSIDE __attribute__((no_sanitize_thread))
+
 typedef struct mc_program {
     const char *name;
     void (*setup)(void);                   /* by T0, before the threads start; may be NULL */
@@ -56,6 +59,7 @@ typedef struct mc_options {
     mc_mode mode;
     bool no_reduction;    /* MC_FULL: every order of operations, to check the reduction itself */
     unsigned preemptions; /* MC_BOUNDED */
+    unsigned stale;       /* MC_BOUNDED: loads that do not read the newest store; 0: any number */
     uint64_t runs, seed;  /* MC_RANDOM: 0 runs mean 1000 */
 
     /* What the environment may do, per thread and execution. */
@@ -72,6 +76,11 @@ typedef struct mc_options {
 
     bool check_leaks;                 /* memory left at the end is a failure */
     bool allow_deadlock;              /* an execution may end with everybody blocked */
+
+    /* Everybody sleeps or has ended: is that a good end? Without it a sleeper that is left is a failure. Called outside of the
+     * model, so it must be MC_OUTSIDE, and read words directly: each has the value of its newest store. */
+    bool (*may_rest)(void);
+
     bool is_long;                     /* for clients: more programs, larger bounds */
     bool each_line;                   /* for clients: a report for each program */
     bool trace_all;                   /* print long executions from their beginning */
@@ -105,6 +114,12 @@ mc_result mc_run(const mc_program *program, const mc_options *options);
 
 /* For clients that run many programs: put results together, the worst verdict wins. */
 void mc_add(mc_result *total, mc_result result);
+
+/* The same for a program that is run now. */
+void mc_run_and_add(mc_result *total, const mc_program *program, const mc_options *options);
+
+/* At most that many preemptions and old values read, one more of each with --long; unless the command line has chosen a mode. */
+mc_options mc_bounded(mc_options options, unsigned preemptions, unsigned stale);
 
 /* Print the one-line summary; returns the exit code. */
 int mc_report(mc_result result);

@@ -181,12 +181,32 @@ void mc_add(mc_result *total, mc_result result)
     *total = sum;
 }
 
+void mc_run_and_add(mc_result *total, const mc_program *program, const mc_options *options)
+{
+    mc_result result = mc_run(program, options);
+
+    if (options->each_line && result.verdict != MC_SKIPPED)
+        mc_report(result);
+    mc_add(total, result);
+}
+
+mc_options mc_bounded(mc_options options, unsigned preemptions, unsigned stale)
+{
+    if (options.mode == MC_FULL && !options.replay) {
+        options.mode = MC_BOUNDED;
+        options.preemptions = preemptions + options.is_long;
+        options.stale = stale ? stale + options.is_long : 0;
+    }
+    return options;
+}
+
 static void describe_bounds(const mc_options *o, char *text, size_t size)
 {
     if (o->replay)
         snprintf(text, size, "replay");
     else if (o->mode == MC_BOUNDED)
-        snprintf(text, size, "<= %u preemptions", o->preemptions);
+        snprintf(text, size, o->stale ? "<= %u preempt., %u stale" : "<= %u preemptions", o->preemptions,
+                 o->stale);
     else if (o->mode == MC_RANDOM)
         snprintf(text, size, "random, seed %llu", (unsigned long long)o->seed);
     else
@@ -216,6 +236,7 @@ static const char usage[] =
     "Run the programs of this client in every way that the memory model allows.\n\n"
     "      --mode <mode>        full, bounded or random\n"
     "      --preemptions <n>    bounded: 0, then 1, up to n preemptions\n"
+    "      --stale <n>          bounded: at most n loads that do not read the newest store\n"
     "      --runs <n>           random: executions\n"
     "      --seed <n>           random: which ones\n"
     "      --no-reduction       full: every order of operations\n"
@@ -246,6 +267,8 @@ mc_options mc_arguments(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (take(argc, argv, &i, "--mode", &value))
             o.mode = value[0] == 'b' ? MC_BOUNDED : value[0] == 'r' ? MC_RANDOM : MC_FULL;
+        else if (take(argc, argv, &i, "--stale", &value))
+            o.stale = (unsigned)strtoul(value, NULL, 0);
         else if (take(argc, argv, &i, "--preemptions", &value))
             o.preemptions = (unsigned)strtoul(value, NULL, 0);
         else if (take(argc, argv, &i, "--runs", &value))

@@ -246,6 +246,8 @@ static void judge_end(void)
         fail_at_end("%s", text);
     if (has_ended || may_time_out || mc.options.allow_deadlock)
         return;
+    if (is_asleep && !is_spinning && mc.options.may_rest && mc.options.may_rest())
+        return;
     describe_waiting(text, sizeof text);
     if (is_asleep || !is_spinning)
         fail_at_end("deadlock or lost wake-up%s, and nobody else is left", text);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A join that waits: the forker leaves its strand, the thief that completes the child enters it, or the forker's own worker does.
+ *
+ * T1 runs a strand, T2 and perhaps T3 steal from it: all through the functions of src/worker/worker.c, which is part of this file, on a pool that
+ * has nothing but seats and strands. The strand runs a script: f forks a task, F one that forks and joins another, j joins the newest. All scripts up
+ * to a length are generated. Slots, and the thieves' strands, are used again as soon as they are free.
+ */
+#include "worker/worker.c"
+
+#include "mc/mc.h"
+
+#include <filch/task.h>
+#include <stdio.h>
+
+#define TASKS 8
+#define STACK_BYTES ((size_t)16 << 10)
+
+static filch_pool *pool;
+static filch_strand *first;
+static int runs[TASKS], inner_runs[TASKS]; /* plain: whoever runs a task, or has joined it, has it alone */
+static int script_runs;
+static const char *script;
+static unsigned thieves, tries;
+
+static void run_inner(filch_slot *f, void *task)
+{
+    (void)f;
+    inner_runs[(size_t)task]++;
+}
+
+static void run_task(filch_slot *f, void *task)
+{
+    (void)f;
+    runs[(size_t)task]++;
+}
+
+static void run_outer(filch_slot *f, void *task)
+{
+    filch_slot *mark = f;
+
+    f = filch_fork(f, run_inner, task);
+    runs[(size_t)task]++;
+    filch_join(f, mark);
+    mc_check(inner_runs[(size_t)task] == 1, "an inner task that was joined has run once");
+}
+
+static void run_script(filch_strand *self)
+{
+    filch_slot *f = filch_split_slots(&self->split);
+    size_t count = 0, forked[TASKS], open = 0;
+
+    for (const char *c = script; *c || open > 0; c += *c != '\0') {
+        if (*c == 'f' || *c == 'F') {
+            forked[open++] = count;
+            f = filch_fork(f, *c == 'f' ? run_task : run_outer, (void *)count++);
+        } else {
+            f = filch_join(f, f - 1);
+            mc_check(runs[forked[--open]] == 1, "a task that was joined has run once");
+        }
+    }
+    script_runs++;
+}
+
+static void setup(void)
+{
+    pool = calloc(1, sizeof *pool);
+    pool->worker_count = 1 + thieves;
+    pool->policy = filch_policy_find(FILCH_VICTIM_LAST);
+    pool->workers = calloc(pool->worker_count, sizeof *pool->workers);
+    filch_strands_init(&pool->strands, STACK_BYTES);
+    for (unsigned i = 0; i < pool->worker_count; i++) {
+        filch_worker *worker = calloc(1, sizeof *worker);
+        worker->pool = pool;
+        worker->index = i;
+        filch_victims_init(&worker->victims, i, pool->worker_count);
+        have_spare(pool->workers[i] = worker);
+    }
+    first = prepare(pool->workers[0], run_script, NULL, NULL);
+}
+
+/* The loop, as long as there is something to go on with. */
+static void go_on(filch_worker *worker, filch_strand *strand)
+{
+    while (strand) {
+        run(worker, strand);
+        strand = worker->next;
+        worker->next = NULL;
+    }
+}
+
+static void forker(void)
+{
+    go_on(pool->workers[0], first);
+}
+
+static void thief(void)
+{
+    filch_worker *worker = pool->workers[mc_self() - 1];
+
+    filch_sleep_search(&pool->sleep, 8);
+    for (unsigned i = 0; i < tries; i++) {
+        filch_strand *strand = steal(worker, true);
+        if (!strand)
+            continue;
+        filch_sleep_found(&pool->sleep);
+        go_on(worker, strand);
+        return;
+    }
+}
+
+static void finish(void)
+{
+    mc_check(script_runs == 1, "the script has come to its end");
+}
+
+static void run_text(mc_result *total, const mc_options *options, const char *text, unsigned thief_count,
+                     unsigned each)
+{
+    char name[40];
+    mc_program program = {.name = name, .setup = setup, .threads = {forker, thief}, .finish = finish};
+
+    snprintf(name, sizeof name, "join %s %ux%u", text, thief_count, each);
+    if (thief_count == 2)
+        program.threads[2] = thief;
+    script = text;
+    thieves = thief_count;
+    tries = each;
+    mc_run_and_add(total, &program, options);
+}
+
+/* All scripts up to this length: the number k, in base 3, is one if it joins nothing that is not there. */
+static int run_all(const char *name, mc_options options, unsigned longest, unsigned thief_count, unsigned each)
+{
+    mc_result total = {.name = name};
+    char text[TASKS + 1];
+
+    longest += options.is_long;
+    for (unsigned length = 1, count = 3; length <= longest; length++, count *= 3)
+        for (unsigned k = 0; k < count; k++) {
+            unsigned rest = k, open = 0, i = 0;
+            for (; i < length; i++, rest /= 3) {
+                text[i] = "fFj"[rest % 3];
+                if (text[i] == 'j' && open-- == 0)
+                    break;
+                open += text[i] != 'j';
+            }
+            text[i] = '\0';
+            /* What is left open is joined at the end anyway. */
+            if (i == length && text[length - 1] != 'j')
+                run_text(&total, &options, text, thief_count, each);
+        }
+    return mc_report(total);
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+
+    return run_all("join 1x1", options, 3, 1, 1) | run_all("join 1x2", mc_bounded(options, 2, 2), 2, 1, 2) |
+           run_all("join 2x1", mc_bounded(options, 1, 1), 2, 2, 1);
+}

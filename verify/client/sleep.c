@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sleep and wake-up: nobody sleeps for good while there is work, whoever else is about to sleep, to search or to be woken.
+ *
+ * Workers go through the idle half of filch_worker_main, with the shipped functions (src/worker/worker.c is part of this file): take, else search, else
+ * announce sleep, look once more, sleep. Work is a number, the count of the inject queue; the queue itself has a client of its own. The script says
+ * what the submitter does: i injects a job, p two at once, and notifies. A worker begins awake (a) or asleep (s).
+ *
+ * An execution ends when everybody sleeps. Then nothing may be left to do. All scripts up to a length are generated.
+ */
+#include "worker/worker.c"
+
+#include <string.h>
+
+#include "mc/mc.h"
+
+#include <stdio.h>
+
+#define WORKERS_MAX 3
+#define LENGTH_MAX 4
+
+static filch_pool *pool;
+static const char *script, *beginnings;
+static unsigned worker_count;
+static filch_seat *seats[WORKERS_MAX];
+
+static void setup(void)
+{
+    pool = calloc(1, sizeof *pool);
+    pool->worker_count = worker_count;
+    pool->workers = calloc(worker_count, sizeof *pool->workers);
+    pool->sleep.seats = seats;
+    for (unsigned i = 0; i < worker_count; i++) {
+        filch_worker *worker = pool->workers[i] = calloc(1, sizeof *worker);
+        worker->pool = pool;
+        worker->index = i;
+        worker->has_thread = true;
+        seats[i] = &worker->seat;
+        if (beginnings[i] == 's')
+            filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
+    }
+}
+
+/* As filch_inject_push and filch_inject_take do under the lock. */
+static void inject(uint32_t count)
+{
+    filch_fetch_add_seq_cst(&pool->inject.count, count);
+}
+
+static bool take(void)
+{
+    uint32_t count = filch_load_relaxed(&pool->inject.count);
+
+    while (count > 0)
+        if (filch_cas_acq_rel(&pool->inject.count, &count, count - 1))
+            return true;
+    return false;
+}
+
+/* The idle half of filch_worker_main. */
+static void work(void)
+{
+    filch_worker *worker = pool->workers[mc_self() - 1];
+    bool searching = false, is_asleep = beginnings[worker->index] == 's';
+
+    for (;;) {
+        if (!is_asleep && take()) {
+            if (searching)
+                stop_searching(worker);
+            searching = false;
+            continue;
+        }
+        if (!is_asleep && !searching) {
+            searching = filch_sleep_search(&pool->sleep, 1);
+            if (searching)
+                continue;
+        }
+        if (!is_asleep) {
+            filch_sleep_push(&pool->sleep, worker->index, searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
+            filch_pool_notify_if_work(pool);
+        }
+        is_asleep = false;
+        if (!filch_seat_sleep(&worker->seat))
+            return;
+        searching = true;
+    }
+}
+
+static void submit(void)
+{
+    for (const char *c = script; *c; c++) {
+        inject(*c == 'p' ? 2 : 1);
+        filch_pool_notify(pool, NULL);
+    }
+}
+
+static MC_OUTSIDE bool may_rest(void)
+{
+    return pool->inject.count.filch_value == 0;
+}
+
+/* All beginnings of `workers` workers with all scripts of up to `length` letters. */
+static int run_all(const char *name, mc_options options, unsigned workers, unsigned length)
+{
+    mc_result total = {.name = name};
+    char begin[WORKERS_MAX + 1] = "", text[LENGTH_MAX + 1], program_name[40];
+    mc_program program = {.name = program_name, .setup = setup};
+
+    options.may_rest = may_rest;
+    for (unsigned i = 0; i < workers; i++)
+        program.threads[i] = work;
+    program.threads[workers] = submit;
+    worker_count = workers;
+    beginnings = begin;
+    script = text;
+    for (unsigned b = 0; b < 1u << workers; b++)
+        for (unsigned k = 2; k < 2u << length; k++) { /* its highest bit is the length */
+            unsigned at = 0;
+            for (unsigned i = 0; i < workers; i++)
+                begin[i] = b >> i & 1 ? 'a' : 's';
+            for (unsigned rest = k; rest > 1; rest /= 2)
+                text[at++] = rest & 1 ? 'p' : 'i';
+            text[at] = '\0';
+            snprintf(program_name, sizeof program_name, "sleep %s %s", begin, text);
+            mc_run_and_add(&total, &program, &options);
+        }
+    return mc_report(total);
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+    int code = run_all("sleep 1 worker", options, 1, 1);
+
+    code |= run_all("sleep 1 worker", mc_bounded(options, 3, 0), 1, 2);
+    code |= run_all("sleep 2 workers", mc_bounded(options, 2, 1), 2, 1);
+    code |= run_all("sleep 3 workers", mc_bounded(options, 1, 1), 3, 1);
+    return code;
+}
