@@ -30,7 +30,7 @@ int mc_thread_create(pthread_t *thread, void *(*main)(void *), void *argument);
 int mc_thread_join(pthread_t thread);
 uint64_t mc_clock(void);
 int mc_clock_gettime(struct timespec *now);
-bool mc_may_fault(void); /* a choice: something in the environment fails */
+bool mc_may_fault(unsigned kind); /* a choice: something in the environment fails */
 __attribute__((noreturn)) void mc_abort(const char *file, int line);
 
 #define malloc(bytes) mc_malloc(bytes)

@@ -15,8 +15,7 @@
 
 bool filch_fault(enum filch_fault_kind kind)
 {
-    (void)kind;
-    return mc_may_fault();
+    return mc_may_fault(kind);
 }
 
 int filch_topology_init(filch_topology *topology)

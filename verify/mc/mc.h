@@ -63,10 +63,11 @@ typedef struct mc_options {
     uint64_t runs, seed;  /* MC_RANDOM: 0 runs mean 1000 */
 
     /* What the environment may do, per thread and execution. */
-    unsigned spins;    /* pauses that return at once, before they wait for news; or MC_ALWAYS */
-    unsigned faults;   /* allocations, mappings and thread starts that fail */
-    unsigned spurious; /* futex waits that return for no reason */
-    unsigned timeouts; /* futex waits with a time-out that run into it */
+    unsigned spins;  /* pauses that return at once, before they wait for news; or MC_ALWAYS */
+    unsigned faults; /* allocations, mappings and thread starts that may fail; or MC_ALWAYS do */
+    unsigned fault_kinds;   /* of these, only 1 << FILCH_FAULT_THREAD ... [all] */
+    unsigned spurious;      /* futex waits that return for no reason */
+    unsigned timeouts;      /* futex waits with a time-out that run into it */
     uint64_t clock_step_ns; /* what a look at the clock takes [25 us] */
 
     /* When to give up: the verdict is then MC_STOPPED. */

@@ -424,13 +424,17 @@ mc_result mc_run(const mc_program *program, const mc_options *options)
 
 /* ---- what the library asks of the system ------------------------------------------------------- */
 
-bool mc_may_fault(void)
+bool mc_may_fault(unsigned what)
 {
     thread *t = mc.current;
 
-    if (!t || t->faults == 0 || mc_pick(2) == 0)
+    if (!t || t->faults == 0 || (mc.options.fault_kinds && !(mc.options.fault_kinds >> what & 1)))
         return false;
-    t->faults--;
+    if (t->faults != MC_ALWAYS) {
+        if (mc_pick(2) == 0)
+            return false;
+        t->faults--;
+    }
     mc_trace(t, (mc_site){0}, "the next call fails");
     return true;
 }

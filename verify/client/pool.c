@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A whole pool: created, used from one or two threads, destroyed; with its workers as threads of the model.
+ *
+ * Too large to be searched in full: random walks, many of them with --long. What is checked: the answer, no race, nobody left asleep, all memory
+ * given back, in all that the walks come by.
+ */
+#include "base/fault.h"
+#include "mc/mc.h"
+
+#include <filch/filch.h>
+#include <stdio.h>
+
+#define STACK_BYTES ((size_t)16 << 10)
+
+static filch_pool *pool;
+static unsigned workers;
+static filch_wait_policy wait_policy;
+
+FILCH_TASK(int, sum, (int, n))
+{
+    if (n < 2)
+        return n;
+    FILCH_FORK(left, sum, n - 1);
+    int right = FILCH_CALL(sum, n - 2);
+    return FILCH_JOIN(left) + right;
+}
+
+static void create(void)
+{
+    filch_options options = {.size = sizeof options,
+                             .workers = workers,
+                             .stack_bytes = STACK_BYTES,
+                             .wait = wait_policy};
+
+    mc_check(filch_pool_create(&pool, &options) == 0, "a pool is created");
+}
+
+static void destroy(void)
+{
+    mc_check(filch_pool_destroy(pool) == 0, "the pool is destroyed");
+}
+
+/* ---- what the threads do ----------------------------------------------------------------------- */
+
+static void run_sum(void)
+{
+    mc_check(FILCH_RUN(pool, sum, 3) == 2, "the sum is right");
+}
+
+static filch_atomic_u32 done;
+
+static void count(filch_slot *f, void *arg)
+{
+    (void)f, (void)arg;
+    filch_fetch_add_relaxed(&done, 1);
+}
+
+static void submit(void)
+{
+    mc_check(filch_submit(pool, count, NULL) == 0, "a task is submitted");
+}
+
+static void submit_and_wait(void)
+{
+    submit();
+    mc_check(filch_pool_wait(pool) == 0, "all tasks have ended");
+    mc_check(filch_load_relaxed(&done) >= 1, "ours has run");
+}
+
+static void check_two(void)
+{
+    destroy();
+    mc_check(filch_load_relaxed(&done) == 2, "both tasks have run");
+}
+
+static void check_one(void)
+{
+    destroy();
+    mc_check(filch_load_relaxed(&done) == 1, "the task has run");
+}
+
+/* ---- programs ---------------------------------------------------------------------------------- */
+
+static const struct {
+    mc_program program;
+    unsigned workers;
+    filch_wait_policy wait;
+    unsigned fault_kinds; /* that always fail */
+} programs[] = {
+    {{"pool run", create, {run_sum}, destroy}, 2, FILCH_WAIT_POWER, 0},
+    {{"pool run, spinning", create, {run_sum}, destroy}, 2, FILCH_WAIT_BALANCED, 0},
+    {{"pool two runs", create, {run_sum, run_sum}, destroy}, 2, FILCH_WAIT_POWER, 0},
+    {{"pool submit", create, {submit}, check_one}, 1, FILCH_WAIT_POWER, 0},
+    {{"pool submit, wait", create, {submit_and_wait}, check_one}, 2, FILCH_WAIT_BALANCED, 0},
+    {{"pool two submit", create, {submit, submit}, check_two}, 2, FILCH_WAIT_POWER, 0},
+    {{"pool run, submit", create, {run_sum, submit}, check_one}, 2, FILCH_WAIT_POWER, 0},
+    {{"pool submit, no threads", create, {submit, submit}, check_two},
+     1,
+     FILCH_WAIT_POWER,
+     1u << FILCH_FAULT_THREAD},
+    {{"pool run, no threads", create, {run_sum, submit}, check_one},
+     2,
+     FILCH_WAIT_POWER,
+     1u << FILCH_FAULT_THREAD},
+};
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+    int failures = 0;
+
+    if (options.mode == MC_FULL && options.max_executions == 0 && options.max_seconds == 0)
+        options.mode = MC_RANDOM;
+    if (options.runs == 0)
+        options.runs = options.is_long ? 1000000 : 3000;
+    options.spins = MC_ALWAYS;
+    options.check_leaks = true;
+    for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        workers = programs[i].workers;
+        wait_policy = programs[i].wait;
+        options.fault_kinds = programs[i].fault_kinds;
+        options.faults = programs[i].fault_kinds ? MC_ALWAYS : 0;
+        mc_result result = mc_run(&programs[i].program, &options);
+        if (result.verdict != MC_SKIPPED)
+            failures += mc_report(result);
+    }
+    return failures > 0;
+}
