@@ -2,8 +2,9 @@
 /*
  * A whole pool: created, used from one or two threads, destroyed; with its workers as threads of the model.
  *
- * Too large to be searched in full: random walks, many of them with --long. What is checked: the answer, no race, nobody left asleep, all memory
- * given back, in all that the walks come by.
+ * Too large to be searched in full. Those that one thread uses are searched with few preemptions, which has submit meet the end of a worker's search
+ * and its sleep, and destroy the workers that start and sleep; all are walked through at random, more often with --long. What is checked: the answer, no race, nobody left
+ * asleep, all memory given back.
  */
 #include "base/fault.h"
 #include "mc/mc.h"
@@ -80,6 +81,40 @@ static void check_one(void)
     mc_check(filch_load_relaxed(&done) == 1, "the task has run");
 }
 
+/* Two pools whose tasks run tasks in each other: a strand waits for a job, and goes on with whoever takes it from the list of those that
+ * may go on. */
+static filch_pool *other;
+
+static void create_two(void)
+{
+    create();
+    other = pool;
+    create();
+}
+
+static void destroy_two(void)
+{
+    destroy();
+    pool = other;
+    check_two();
+}
+
+static void run_in(filch_slot *f, void *in)
+{
+    (void)f;
+    mc_check(filch_run(in, count, NULL) == 0, "a task runs one in the other pool");
+}
+
+static void run_there_and_back(void)
+{
+    mc_check(filch_run(pool, run_in, other) == 0, "a task is run");
+}
+
+static void run_here_and_there(void)
+{
+    mc_check(filch_run(other, run_in, pool) == 0, "a task is run");
+}
+
 /* ---- programs ---------------------------------------------------------------------------------- */
 
 static const struct {
@@ -95,6 +130,10 @@ static const struct {
     {{"pool submit, wait", create, {submit_and_wait}, check_one}, 2, FILCH_WAIT_BALANCED, 0},
     {{"pool two submit", create, {submit, submit}, check_two}, 2, FILCH_WAIT_POWER, 0},
     {{"pool run, submit", create, {run_sum, submit}, check_one}, 2, FILCH_WAIT_POWER, 0},
+    {{"pool in pool", create_two, {run_there_and_back, run_here_and_there}, destroy_two},
+     1,
+     FILCH_WAIT_POWER,
+     0},
     {{"pool submit, no threads", create, {submit, submit}, check_two},
      1,
      FILCH_WAIT_POWER,
@@ -104,6 +143,12 @@ static const struct {
      FILCH_WAIT_POWER,
      1u << FILCH_FAULT_THREAD},
 };
+
+static int run(const mc_program *program, const mc_options *options)
+{
+    mc_result result = mc_run(program, options);
+    return result.verdict == MC_SKIPPED ? 0 : mc_report(result);
+}
 
 int main(int argc, char **argv)
 {
@@ -121,9 +166,13 @@ int main(int argc, char **argv)
         wait_policy = programs[i].wait;
         options.fault_kinds = programs[i].fault_kinds;
         options.faults = programs[i].fault_kinds ? MC_ALWAYS : 0;
-        mc_result result = mc_run(&programs[i].program, &options);
-        if (result.verdict != MC_SKIPPED)
-            failures += mc_report(result);
+        failures += run(&programs[i].program, &options);
+        if (options.mode == MC_RANDOM && !programs[i].program.threads[1]) {
+            mc_options all = options;
+            all.mode = MC_FULL;
+            all = mc_bounded(all, 1, 1);
+            failures += run(&programs[i].program, &all);
+        }
     }
     return failures > 0;
 }
