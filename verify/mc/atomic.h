@@ -79,4 +79,28 @@ int mc_futex(volatile void *address, long op, uint32_t value, const struct times
 
 #define filch_pause() mc_pause(MC_SITE("pause"))
 
+/*
+ * What filch/atomic.h has no need of, for mutants (verify/mutate): each order by itself, a cas that is weaker when it
+ * fails, fences; and the place of something that is left out.
+ */
+#define filch_exchange_relaxed(p, v) MC_MODIFY(p, MC_EXCHANGE, v, __ATOMIC_RELAXED)
+#define filch_exchange_acquire(p, v) MC_MODIFY(p, MC_EXCHANGE, v, __ATOMIC_ACQUIRE)
+#define filch_exchange_release(p, v) MC_MODIFY(p, MC_EXCHANGE, v, __ATOMIC_RELEASE)
+#define filch_fetch_add_acquire(p, v) MC_MODIFY(p, MC_ADD, v, __ATOMIC_ACQUIRE)
+
+#define filch_cas_relaxed(p, expected, v) MC_CAS(p, expected, v, __ATOMIC_RELAXED, __ATOMIC_ACQUIRE)
+#define filch_cas_acquire(p, expected, v) MC_CAS(p, expected, v, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)
+#define filch_cas_release(p, expected, v) MC_CAS(p, expected, v, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE)
+#define filch_cas_acq_rel_relaxed_failure(p, expected, v)                                          \
+    MC_CAS(p, expected, v, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)
+#define filch_cas_seq_cst_relaxed_failure(p, expected, v)                                          \
+    MC_CAS(p, expected, v, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)
+
+#define filch_fence_acquire() mc_fence(__ATOMIC_ACQUIRE, MC_SITE("fence"))
+#define filch_fence_release() mc_fence(__ATOMIC_RELEASE, MC_SITE("fence"))
+#define filch_fence_acq_rel() mc_fence(__ATOMIC_ACQ_REL, MC_SITE("fence"))
+#define filch_fence_seq_cst() mc_fence(__ATOMIC_SEQ_CST, MC_SITE("fence"))
+
+#define mc_dropped(...) ((void)0)
+
 #endif

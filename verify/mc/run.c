@@ -383,7 +383,10 @@ static void repeat_failure(void)
     if (mc.outcome != FAILED)
         mc_fatal("client", "the program is not deterministic: a failure (%s) cannot be repeated",
                  failure);
+    printf("found:  %s, execution %llu\n", mc.program->name,
+           (unsigned long long)(mc.result.executions + mc.result.blocked));
     printf("again:  MC_REPLAY='%s:%s'\n\n", mc.program->name, mc.result.choices);
+    fflush(stdout);
 }
 
 /* True when it was asked for; false when another program was. */
