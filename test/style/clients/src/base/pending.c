@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: MIT */
+void pending(filch_atomic_u32 *word) { filch_store_seq_cst(word, 1); }
