@@ -2,11 +2,12 @@
 
 PREFIX ?= /usr/local
 ctest_options ?=
+mutate_options ?=
 
 # Where addresses are randomised over many bits, older ThreadSanitizers do not start.
 no_aslr := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help demo check bench asan tsan aarch64 clang install clean
+.PHONY: help demo check bench asan tsan aarch64 clang mutants install clean
 
 help:
 	@echo 'make demo      build, then a short benchmark against other runtimes'
@@ -16,6 +17,7 @@ help:
 	@echo 'make tsan      the tests with ThreadSanitizer'
 	@echo 'make aarch64   the tests for 64-bit ARM, emulated'
 	@echo 'make clang     the tests built with clang, plain and with ThreadSanitizer'
+	@echo 'make mutants   does the model checker notice what is missing? (mutate_options="--list": which)'
 	@echo 'make install   the library to PREFIX [$(PREFIX)]; DESTDIR is honoured'
 	@echo 'make clean     remove build/'
 
@@ -52,6 +54,10 @@ clang:
 	scripts/setup clang
 	$(call test,dev-clang)
 	$(call test,tsan-clang,$(no_aslr))
+
+mutants:
+	scripts/setup
+	verify/mutate $(mutate_options)
 
 install:
 	scripts/setup
