@@ -3,8 +3,9 @@
  * Sleep and wake-up: nobody sleeps for good while there is work, whoever else is about to sleep, to search or to be woken.
  *
  * Workers go through the idle half of filch_worker_main, with the shipped functions (src/worker/worker.c is part of this file): take, else search, else
- * announce sleep, look once more, sleep. Work is a number, the count of the inject queue; the queue itself has a client of its own. The script says
- * what the submitter does: i injects a job, p two at once, and notifies. A worker begins awake (a) or asleep (s).
+ * announce sleep, look once more, sleep. The script says what the one who has work does: i injects a job, p two at once; w publishes a task on a
+ * strand, u one after all before it were stolen; and then it notifies. Jobs are a number, the count of the inject queue; the queue itself has a client
+ * of its own. A worker begins awake (a) or asleep (s).
  *
  * An execution ends when everybody sleeps. Then nothing may be left to do. All scripts up to a length are generated.
  */
@@ -23,12 +24,18 @@ static filch_pool *pool;
 static const char *script, *beginnings;
 static unsigned worker_count;
 static filch_seat *seats[WORKERS_MAX];
+static filch_worker publisher; /* has no thread here: only the strand that it shows */
+static filch_strand *strand;
 
 static void setup(void)
 {
     pool = calloc(1, sizeof *pool);
-    pool->worker_count = worker_count;
-    pool->workers = calloc(worker_count, sizeof *pool->workers);
+    pool->worker_count = worker_count + 1;
+    pool->workers = calloc(pool->worker_count, sizeof *pool->workers);
+    pool->workers[worker_count] = &publisher;
+    filch_strands_init(&pool->strands, (size_t)16 << 10);
+    strand = filch_strand_take(&pool->strands);
+    filch_store_relaxed(&publisher.strand, strand);
     pool->sleep.seats = seats;
     for (unsigned i = 0; i < worker_count; i++) {
         filch_worker *worker = pool->workers[i] = calloc(1, sizeof *worker);
@@ -47,7 +54,7 @@ static void inject(uint32_t count)
     filch_fetch_add_seq_cst(&pool->inject.count, count);
 }
 
-static bool take(void)
+static bool take_injected_job(void)
 {
     uint32_t count = filch_load_relaxed(&pool->inject.count);
 
@@ -55,6 +62,19 @@ static bool take(void)
         if (filch_cas_acq_rel(&pool->inject.count, &count, count - 1))
             return true;
     return false;
+}
+
+static bool take(void)
+{
+    filch_slot *task;
+    filch_steal_result result;
+
+    if (*script == 'i' || *script == 'p')
+        return take_injected_job();
+    do
+        result = filch_split_steal(&strand->split, &task);
+    while (result == FILCH_STEAL_LOST);
+    return result == FILCH_STEAL_WON;
 }
 
 /* The idle half of filch_worker_main. */
@@ -89,18 +109,24 @@ static void work(void)
 static void submit(void)
 {
     for (const char *c = script; *c; c++) {
-        inject(*c == 'p' ? 2 : 1);
+        if (*c == 'i' || *c == 'p')
+            inject(*c == 'p' ? 2 : 1);
+        strand->split.is_used_up |= *c == 'u';
+        if (*c == 'w' || *c == 'u')
+            filch_split_publish(&strand->split, strand->split.split + 1);
         filch_pool_notify(pool, NULL);
     }
 }
 
 static MC_OUTSIDE bool may_rest(void)
 {
-    return pool->inject.count.filch_value == 0;
+    uint64_t word = strand->split.word.filch_value;
+    return pool->inject.count.filch_value == 0 && (uint32_t)word == word >> 32;
 }
 
-/* All beginnings of `workers` workers with all scripts of up to `length` letters. */
-static int run_all(const char *name, mc_options options, unsigned workers, unsigned length)
+/* All beginnings of `workers` workers with all scripts of up to `length` of the two letters. */
+static int run_all(const char *name, mc_options options, unsigned workers, unsigned length,
+                   const char *letters)
 {
     mc_result total = {.name = name};
     char begin[WORKERS_MAX + 1] = "", text[LENGTH_MAX + 1], program_name[40];
@@ -119,7 +145,7 @@ static int run_all(const char *name, mc_options options, unsigned workers, unsig
             for (unsigned i = 0; i < workers; i++)
                 begin[i] = b >> i & 1 ? 'a' : 's';
             for (unsigned rest = k; rest > 1; rest /= 2)
-                text[at++] = rest & 1 ? 'p' : 'i';
+                text[at++] = letters[rest & 1];
             text[at] = '\0';
             snprintf(program_name, sizeof program_name, "sleep %s %s", begin, text);
             mc_run_and_add(&total, &program, &options);
@@ -130,10 +156,13 @@ static int run_all(const char *name, mc_options options, unsigned workers, unsig
 int main(int argc, char **argv)
 {
     mc_options options = mc_arguments(argc, argv);
-    int code = run_all("sleep 1 worker", options, 1, 1);
+    int code = 0;
 
-    code |= run_all("sleep 1 worker", mc_bounded(options, 3, 0), 1, 2);
-    code |= run_all("sleep 2 workers", mc_bounded(options, 2, 1), 2, 1);
-    code |= run_all("sleep 3 workers", mc_bounded(options, 1, 1), 3, 1);
+    code |= run_all("sleep 1, jobs", options, 1, 1, "ip");
+    code |= run_all("sleep 1, jobs", mc_bounded(options, 3, 0), 1, 2, "ip");
+    code |= run_all("sleep 1, tasks", options, 1, 1, "wu");
+    code |= run_all("sleep 2, jobs", mc_bounded(options, 2, 1), 2, 1, "ip");
+    code |= run_all("sleep 2, tasks", mc_bounded(options, 2, 1), 2, 1, "wu");
+    code |= run_all("sleep 3, jobs", mc_bounded(options, 1, 1), 3, 1, "ip");
     return code;
 }
