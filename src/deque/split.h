@@ -23,6 +23,7 @@
 #ifndef FILCH_DEQUE_SPLIT_H
 #define FILCH_DEQUE_SPLIT_H
 
+#include <filch/deque.h>
 #include <filch/strand.h>
 
 #include <assert.h>
@@ -53,12 +54,6 @@ static inline filch_slot *filch_split_slots(const filch_split *s)
 {
     return (filch_slot *)((uintptr_t)s + FILCH_SPLIT_HEADER_BYTES);
 }
-
-typedef enum filch_steal_result {
-    FILCH_STEAL_EMPTY, /* nothing public */
-    FILCH_STEAL_LOST,  /* another was faster: worth a second try */
-    FILCH_STEAL_WON,
-} filch_steal_result;
 
 static inline uint32_t filch_split_tail(uint64_t word)
 {

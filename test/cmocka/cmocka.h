@@ -48,7 +48,8 @@ static jmp_buf cmocka_skipped;
     } while (0)
 #define cmocka_compare(type, format, a, op, b)                                                     \
     do {                                                                                           \
-        type cmocka_a = (type)(a), cmocka_b = (type)(b);                                           \
+        type cmocka_a = (type)(a);                                                                 \
+        type cmocka_b = (type)(b);                                                                 \
         cmocka_check(cmocka_a op cmocka_b, "not so: %s %s %s, with " format " and " format, #a,    \
                      #op, #b, cmocka_a, cmocka_b);                                                 \
     } while (0)

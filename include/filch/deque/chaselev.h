@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The Chase-Lev deque: unbounded; its owner pushes and pops the newest entry, thieves steal the oldest.
+ *
+ * After Chase and Lev, "Dynamic circular work-stealing deque", 2005, in the C11 orders of Lê, Pop, Cohen and Zappa Nardelli,
+ * "Correct and efficient work-stealing for weak memory models", 2013.
+ *
+ *     entries          top                         bottom
+ *       stolen          |  oldest  ...     newest   |   free
+ *     ------------------+---------------------------+-------------->  indices grow
+ *        thieves take here -->         <-- the owner pushes and pops here
+ *
+ *     array    slot of index i: i & mask       smaller <--> array <--> larger
+ *
+ * `top` only grows: who moves it from t to t + 1 has entry t. The owner takes entry b by moving `bottom` down to b; only
+ * when that may be the last one, which thieves want as well, it has to move `top`, too.
+ *
+ * A full array is replaced by one twice as large. Thieves that came before still read the old one, so no array is freed before
+ * filch_chaselev_fini. Each size exists once and is used again: what is allocated is less than twice the largest array, whatever
+ * happens. The owner returns to the next smaller array when it finds the deque empty, or when it has gone once round the array and less than a
+ * quarter of it is in use. Then the array of twice the size it leaves gives its pages back to the system. So after a burst the memory in use
+ * gets small again as the deque is used; a deque that is left alone keeps what it has.
+ *
+ * Why an old array is right for the thief that reads it: while top = t, entry t cannot go away, since only moving `top` takes it. So every array
+ * that was in use since the push of t has it in the same slot, and is given it again when it is used again. If the thief moves `top` from t
+ * to t + 1, what it read before was entry t. And pages are given back only when nothing can be stolen from them: when an array of 2n slots is left for one
+ * of n, fewer than n / 2 entries are there. When that of n is left in turn, the deque is empty, or more than 3n / 4 entries were stolen since.
+ *
+ * Where this leaves the papers
+ *   - Orders stand on the operations: ThreadSanitizer does not understand fences, and clang compiles one to mfence, which costs ten times as
+ *     much as all the rest of a push and a pop. So all of [last-entry] is seq_cst, also the load of `top` in steal.
+ *   - The array is published with release and read with acquire, and push reads it again after growing: both are errors in the 2013 listing
+ *     (Norris and Demsky, 2013).
+ *   - Indices are unsigned and compared by their difference, so they may start anywhere and may wrap.
+ *   - Push looks at `top` only when the array seems full: the owner keeps the last value it saw.
+ *   - Shrinking leaves the indices alone. The 2005 paper moves them to make late thieves fail, since it frees the larger array.
+ *
+ * Edges
+ *   entry-ready   push: bottom -> steal: bottom
+ *                 carries the slot, and all that the owner wrote before the push. Pop stores bottom, too, and passes it on.
+ *   array-ready   use_array: array -> steal: array
+ *                 carries the entries copied to it.
+ *   slot-free     steal: top -> make_room: top
+ *                 the thief has read the slot before the owner writes it again.
+ *   owner-took    pop: top -> steal: top
+ *                 carries bottom: a thief that starts at an index the owner has reached sees how far down the owner has been.
+ *   last-entry    pop: bottom store, top load  x  steal: top load and cas, bottom load
+ *                 not allowed: the owner misses that thieves have come to entry b and takes it without moving top, and the thief that
+ *                 moves top past b misses that bottom is down at b.
+ */
+#ifndef FILCH_DEQUE_CHASELEV_H
+#define FILCH_DEQUE_CHASELEV_H
+
+#include <errno.h>
+#include <filch/atomic.h>
+#include <filch/deque.h>
+#include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef FILCH_ATOMIC(void *) filch_chaselev_slot;
+
+/* A circular array; its slots follow in the same memory. */
+typedef struct filch_chaselev_array {
+    uint64_t mask;                        /* capacity - 1; constant */
+    void *memory;                         /* what free() takes; constant */
+    struct filch_chaselev_array *smaller; /* half of it, or NULL; constant */
+    struct filch_chaselev_array *larger;  /* twice of it, or NULL; owner only */
+} __attribute__((aligned(FILCH_CACHE_LINE))) filch_chaselev_array;
+
+/* On a cache line of its own: where it is allocated, use aligned_alloc(). */
+typedef struct filch_chaselev {
+    /* Moved by thieves, and by the owner for the last entry. */
+    filch_atomic_u64 top __attribute__((aligned(FILCH_CACHE_LINE)));
+
+    /* Written by the owner, read by thieves. */
+    filch_atomic_u64 bottom __attribute__((aligned(FILCH_CACHE_LINE)));
+    FILCH_ATOMIC(filch_chaselev_array *) array;
+    uint64_t top_seen; /* owner only: top was here or further */
+} filch_chaselev;
+
+#define FILCH_CHASELEV_CAPACITY 64 /* at first, unless said otherwise */
+
+/* ---- arrays; owner only ------------------------------------------------------------------------ */
+
+FILCH_INLINE filch_chaselev_slot *filch_chaselev_slot_at(filch_chaselev_array *a, uint64_t index)
+{
+    return (filch_chaselev_slot *)(a + 1) + (index & a->mask);
+}
+
+/* NULL: no memory. The slots are NULL, as thieves that come too late read some that were never used. */
+FILCH_INLINE filch_chaselev_array *filch_chaselev_array_create(uint64_t capacity,
+                                                               filch_chaselev_array *smaller)
+{
+    const size_t line = FILCH_CACHE_LINE;
+
+    if (capacity > SIZE_MAX / (4 * sizeof(filch_chaselev_slot)))
+        return NULL;
+    size_t bytes = (capacity * sizeof(filch_chaselev_slot) + line - 1) / line * line;
+    void *memory = calloc(1, line + sizeof(filch_chaselev_array) + bytes);
+    if (!memory)
+        return NULL;
+    filch_chaselev_array *a =
+        (filch_chaselev_array *)(((uintptr_t)memory + line - 1) / line * line);
+    a->mask = capacity - 1;
+    a->memory = memory;
+    a->smaller = smaller;
+    a->larger = NULL;
+    return a;
+}
+
+/* madvise(), which <sys/mman.h> does not declare for programs in strict C11. */
+#ifndef FILCH_MODEL
+int filch_chaselev_madvise(void *memory, size_t bytes, int advice) __asm__("madvise");
+#endif
+
+/* Give the memory of an array back, but not its addresses: thieves that come too late may still read it, and then read NULL. */
+FILCH_INLINE void filch_chaselev_array_give_back(filch_chaselev_array *a)
+{
+#ifdef FILCH_MODEL
+    /* relaxed: this stands for what the kernel does, slot by slot. */
+    for (uint64_t i = 0; i <= a->mask; i++)
+        filch_store_relaxed(filch_chaselev_slot_at(a, i), NULL);
+#else
+    const uintptr_t page = (uintptr_t)64 << 10; /* the largest there is */
+    const int dontneed = 4;                     /* MADV_DONTNEED */
+    uintptr_t begin = ((uintptr_t)(a + 1) + page - 1) / page * page;
+    uintptr_t end = (uintptr_t)((filch_chaselev_slot *)(a + 1) + a->mask + 1) / page * page;
+
+    /* Where it cannot be done, as for locked memory, it is not done. */
+    if (begin < end)
+        (void)filch_chaselev_madvise((void *)begin, end - begin, dontneed);
+#endif
+}
+
+/* Go on with array `to`, which has room for the entries [t, b) and one more. */
+FILCH_INLINE void filch_chaselev_use_array(filch_chaselev *d, filch_chaselev_array *to, uint64_t t,
+                                           uint64_t b)
+{
+    /* relaxed: only the owner writes the array and the slots; [array-ready] below orders them for thieves. */
+    filch_chaselev_array *from = filch_load_relaxed(&d->array);
+    for (uint64_t i = t; i != b; i++)
+        filch_store_relaxed(filch_chaselev_slot_at(to, i),
+                            filch_load_relaxed(filch_chaselev_slot_at(from, i)));
+    /* release [array-ready] */
+    filch_store_release(&d->array, to);
+}
+
+/* Go on with the next smaller array, which has room for twice the entries [t, b). */
+FILCH_DEQUE_COLD void filch_chaselev_shrink(filch_chaselev *d, filch_chaselev_array *a, uint64_t t,
+                                            uint64_t b)
+{
+    filch_chaselev_use_array(d, a->smaller, t, b);
+    /* Not `a` itself: thieves may still be about to steal from it. Nor would a deque that grows to the same size again and
+     * again want to pay for its pages each time. */
+    if (a->larger)
+        filch_chaselev_array_give_back(a->larger);
+}
+
+/* Entry `b` does not fit behind the top that was seen last: look again, then grow. */
+FILCH_DEQUE_COLD int filch_chaselev_make_room(filch_chaselev *d, filch_chaselev_array *a,
+                                              uint64_t b)
+{
+    /* acquire [slot-free] */
+    uint64_t t = filch_load_acquire(&d->top);
+
+    d->top_seen = t;
+    if (b - t <= a->mask) {
+        if (a->smaller && b - t < (a->mask + 1) / 4)
+            filch_chaselev_shrink(d, a, t, b);
+        return 0;
+    }
+    if (!a->larger)
+        a->larger = filch_chaselev_array_create(2 * (a->mask + 1), a);
+    if (!a->larger)
+        return -ENOMEM;
+    filch_chaselev_use_array(d, a->larger, t, b);
+    return 0;
+}
+
+/* ---- start ------------------------------------------------------------------------------------- */
+
+/* As filch_chaselev_init, with the first entry at `index`: for tests of what happens when indices wrap. */
+FILCH_INLINE int filch_chaselev_init_at(filch_chaselev *d, size_t capacity, uint64_t index)
+{
+    uint64_t rounded = 1;
+
+    if (capacity == 0)
+        capacity = FILCH_CHASELEV_CAPACITY;
+    while (rounded < capacity && rounded <= SIZE_MAX / 2)
+        rounded *= 2;
+    filch_chaselev_array *a = filch_chaselev_array_create(rounded, NULL);
+    if (!a)
+        return -ENOMEM;
+    d->top_seen = index;
+    /* relaxed: nobody else knows the deque yet. */
+    filch_store_relaxed(&d->top, index);
+    filch_store_relaxed(&d->bottom, index);
+    filch_store_relaxed(&d->array, a);
+    return 0;
+}
+
+/* With room for `capacity` entries, rounded up to a power of two, before it has to grow; never less. 0: 64. */
+FILCH_INLINE int filch_chaselev_init(filch_chaselev *d, size_t capacity)
+{
+    return filch_chaselev_init_at(d, capacity, 0);
+}
+
+/* ---- owner ------------------------------------------------------------------------------------- */
+
+/* Write entry `b` and show it to thieves; there is room. */
+FILCH_INLINE void filch_chaselev_put(filch_chaselev *d, filch_chaselev_array *a, uint64_t b,
+                                     void *entry)
+{
+    /* relaxed: ordered by the release below. */
+    filch_store_relaxed(filch_chaselev_slot_at(a, b), entry);
+    /* release [entry-ready] */
+    filch_store_release(&d->bottom, b + 1);
+}
+
+FILCH_DEQUE_COLD int filch_chaselev_push_slow(filch_chaselev *d, void *entry)
+{
+    /* relaxed: own variables. */
+    uint64_t b = filch_load_relaxed(&d->bottom);
+    int err = filch_chaselev_make_room(d, filch_load_relaxed(&d->array), b);
+
+    if (err)
+        return err;
+    /* relaxed: own variable; it may be another array now. */
+    filch_chaselev_put(d, filch_load_relaxed(&d->array), b, entry);
+    return 0;
+}
+
+/* Add `entry` as the newest one. -ENOMEM: the array is full and cannot grow; it may be possible later. -EINVAL: NULL is no entry. */
+FILCH_INLINE int filch_chaselev_push(filch_chaselev *d, void *entry)
+{
+    /* relaxed: only the owner writes bottom and array. */
+    uint64_t b = filch_load_relaxed(&d->bottom);
+    filch_chaselev_array *a = filch_load_relaxed(&d->array);
+
+    if (__builtin_expect(!entry, 0))
+        return -EINVAL;
+    if (__builtin_expect(b - d->top_seen > a->mask, 0))
+        return filch_chaselev_push_slow(d, entry);
+    filch_chaselev_put(d, a, b, entry);
+    return 0;
+}
+
+/* Take the newest entry. NULL: there is none, or a thief was faster. */
+FILCH_INLINE void *filch_chaselev_pop(filch_chaselev *d)
+{
+    /* relaxed: only the owner writes bottom and array. */
+    uint64_t b = filch_load_relaxed(&d->bottom) - 1;
+    filch_chaselev_array *a = filch_load_relaxed(&d->array);
+
+    /* seq_cst [last-entry], release [entry-ready] */
+    filch_store_seq_cst(&d->bottom, b);
+    uint64_t t = filch_load_seq_cst(&d->top);
+
+    /* relaxed: the owner wrote the slot. */
+    void *entry = filch_load_relaxed(filch_chaselev_slot_at(a, b));
+    if (__builtin_expect((int64_t)(b - t) > 0, 1))
+        return entry;
+
+    /* The last entry, or none. release [owner-took] */
+    bool is_mine = b == t && filch_cas_acq_rel(&d->top, &t, t + 1);
+    /* relaxed: top has passed b. A thief that does not know that yet cannot move it. */
+    filch_store_relaxed(&d->bottom, b + 1);
+    if (is_mine)
+        return entry;
+    if (a->smaller)
+        filch_chaselev_shrink(d, a, b + 1, b + 1);
+    return NULL;
+}
+
+/* ---- thieves ----------------------------------------------------------------------------------- */
+
+/* Take the oldest entry. */
+FILCH_INLINE filch_steal_result filch_chaselev_steal(filch_chaselev *d, void **entry)
+{
+    /* seq_cst [last-entry], acquire [owner-took] */
+    uint64_t t = filch_load_seq_cst(&d->top);
+    /* seq_cst [last-entry], acquire [entry-ready] */
+    uint64_t b = filch_load_seq_cst(&d->bottom);
+
+    if ((int64_t)(b - t) <= 0)
+        return FILCH_STEAL_EMPTY;
+    /* acquire [array-ready]. After bottom: not older than entry t. */
+    filch_chaselev_array *a = filch_load_acquire(&d->array);
+    /* relaxed: the cas below decides whether it is entry t. Not after it: then the slot may have been used again. */
+    void *oldest = filch_load_relaxed(filch_chaselev_slot_at(a, t));
+    /* seq_cst [last-entry], release [slot-free] */
+    if (!filch_cas_seq_cst(&d->top, &t, t + 1))
+        return FILCH_STEAL_LOST;
+    *entry = oldest;
+    return FILCH_STEAL_WON;
+}
+
+/* ---- anybody ----------------------------------------------------------------------------------- */
+
+FILCH_INLINE size_t filch_chaselev_size_hint(filch_chaselev *d)
+{
+    /* relaxed: a hint. */
+    int64_t size = (int64_t)(filch_load_relaxed(&d->bottom) - filch_load_relaxed(&d->top));
+    return size > 0 ? (size_t)size : 0;
+}
+
+/* ---- stop -------------------------------------------------------------------------------------- */
+
+FILCH_INLINE void filch_chaselev_fini(filch_chaselev *d)
+{
+    /* relaxed: nobody else uses the deque any more. */
+    filch_chaselev_array *a = filch_load_relaxed(&d->array);
+
+    while (a->larger)
+        a = a->larger;
+    while (a) {
+        filch_chaselev_array *smaller = a->smaller;
+        free(a->memory);
+        a = smaller;
+    }
+}
+
+#ifndef __cplusplus
+FILCH_DEQUE_FITS(chaselev)
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
