@@ -246,6 +246,6 @@ int main(int argc, char **argv)
            run_scripts("split 1x2", options, 2, 1, 2, -1) | run_quiet(options) |
            run_questions(options) |
            run_scripts("split 1x2", options, 4, 1, 2, 2) |
-           run_scripts("split 2x1", options, 3, 2, 1, 1) |
+           run_scripts("split 2x1", options, 2, 2, 1, 1) |
            run_scripts("split 2x2", options, 1, 2, 2, 1);
 }

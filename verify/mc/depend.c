@@ -51,9 +51,37 @@ static bool conflicts_with_next(const thread *t, const step *done)
     return effects_conflict(t->op.effects, done->effects, t->op.address == done->address);
 }
 
-bool mc_is_past(const thread *t, const store *s)
+/* ---- old stores -------------------------------------------------------------------------------- */
+
+static void join_past(uint32_t *to, const uint32_t *from)
 {
-    return s->seq <= t->past[s->tid] || s->tid == t->id;
+    for (int i = 0; i < MC_THREADS_MAX; i++)
+        to[i] = from[i] > to[i] ? from[i] : to[i];
+}
+
+/*
+ * Whether an operation must be tried that reads store i, or puts its own behind it, and ignores newer ones. If a newer
+ * one is not in its past, it could as well have been done before that one, and the race between the two makes sure that this is
+ * tried. To its past belongs also what it comes after because of this choice: the store that it reads; and if it
+ * writes, everything that has written or read an older store.
+ */
+bool mc_is_needed(const thread *t, const location *l, uint32_t i, bool is_write)
+{
+    const store *behind = l->stores[i];
+    uint32_t past[MC_THREADS_MAX];
+
+    if (!mc.is_reduced)
+        return true;
+    memcpy(past, t->past, sizeof past);
+    if (behind->past)
+        join_past(past, behind->past);
+    for (unsigned k = 0; is_write && k < mc.step_count; k++)
+        if (mc.steps[k].address == l->address && mc.steps[k].rank <= behind->rank)
+            join_past(past, mc.steps[k].past);
+    for (uint32_t k = i + 1; k < l->count; k++)
+        if (l->stores[k]->seq > past[l->stores[k]->tid] && l->stores[k]->tid != t->id)
+            return false;
+    return true;
 }
 
 /* ---- races ------------------------------------------------------------------------------------- */
@@ -67,7 +95,7 @@ static bool has_news_without(const step *pause, unsigned e)
             (k > e && s->past[mc.steps[e].tid] >= mc.steps[e].seq))
             continue;
         for (unsigned i = 0; i < pause->spin_count; i++)
-            if (pause->spins[i].location->address == s->address && s->index > pause->spins[i].index)
+            if (pause->spins[i].location->address == s->address && s->rank > pause->spins[i].rank)
                 return true;
     }
     return false;
@@ -107,8 +135,7 @@ static void find_races(step *p)
             continue;
         if (!p->spins || has_news_without(p, k))
             races[race_count++] = k;
-        for (int t = 0; t < MC_THREADS_MAX; t++)
-            p->past[t] = s->past[t] > p->past[t] ? s->past[t] : p->past[t];
+        join_past(p->past, s->past);
     }
     for (unsigned i = 0; i < race_count; i++)
         mc_add_backtrack(mc.steps[races[i]].node, initials_after(races[i], p));
@@ -122,19 +149,28 @@ static uint64_t mix(uint64_t h, uint64_t value)
     return h ^ h >> 29;
 }
 
-/* Of the step, what it read and what its store replaced: the same in every equivalent order. */
-static uint64_t fingerprint(const step *s, const deed *d)
+/* Of the step and what it read: the same in every equivalent order. */
+static uint64_t fingerprint_of(const step *s, const deed *d)
 {
     uint64_t h = mix(mix(mix(s->tid, s->seq), d->kind), s->address);
 
     if (d->read)
         h = mix(mix(mix(h, d->read->tid), d->read->seq), d->read->value);
-    if (d->written) {
-        const location *l = d->written;
-        h = mix(mix(mix(h, l->stores[l->count - 2]->tid), l->stores[l->count - 2]->seq),
-                mc_newest(l));
+    return d->written ? mix(h, d->written->value) : h;
+}
+
+/* And of the modification orders. */
+uint64_t mc_fingerprint(void)
+{
+    uint64_t sum = mc.fingerprint;
+
+    for (unsigned k = 1; k <= mc.location_count; k++) {
+        uint64_t h = mc.locations[k].address;
+        for (uint32_t i = 0; i < mc.locations[k].count; i++)
+            h = mix(mix(h, mc.locations[k].stores[i]->tid), mc.locations[k].stores[i]->seq);
+        sum += h;
     }
-    return h;
+    return sum;
 }
 
 void mc_commit(thread *t, const deed *d)
@@ -145,7 +181,9 @@ void mc_commit(thread *t, const deed *d)
     *s = (step){.tid = (uint8_t)t->id,
                 .effects = d->effects,
                 .address = d->kind == OP_CRASH ? (uintptr_t)t : t->op.address,
-                .index = d->written ? d->written->count - 1 : 0,
+                .rank = d->written ? d->written->rank
+                        : d->read  ? d->read->rank
+                                   : 0,
                 .seq = ++t->seq,
                 .node = mc_node()};
     if (d->kind == OP_PAUSE) {
@@ -157,10 +195,12 @@ void mc_commit(thread *t, const deed *d)
     if (mc.is_reduced)
         find_races(s);
     memcpy(t->past, s->past, sizeof t->past);
+    if (d->written)
+        d->written->past = s->past;
     mc.step_count++;
     for (int i = 0; i < mc.thread_count; i++)
         if (mc.asleep >> i & 1 && conflicts_with_next(&mc.threads[i], s))
             mc.asleep &= ~(1u << i);
     if (mc.options.each)
-        mc.fingerprint += fingerprint(s, d);
+        mc.fingerprint += fingerprint_of(s, d);
 }

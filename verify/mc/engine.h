@@ -3,6 +3,7 @@
  * What the parts of the model checker share: one execution's state, and who does what.
  *
  *     thread.c    model threads: coroutines that stop before each operation
+ *     location.c  atomic words and their stores
  *     memory.c    what an operation may read and what it makes visible (README.md: The memory model)
  *     futex.c     waiting: futexes, pauses
  *     heap.c      memory of the program; shadow.c its plain accesses: races, use after free
@@ -46,16 +47,19 @@ static inline void join_view(view *to, const view *from)
 /* A value that a location has, or had. */
 typedef struct store {
     uint64_t value;
-    view view;    /* what an acquiring load of it learns */
-    uint32_t seq; /* the step of `tid` that made it; 0: none, it was there or was stored plainly */
+    view view;     /* what an acquiring load of it learns */
+    uint64_t rank; /* in modification order */
+    uint32_t seq;  /* the step of `tid` that made it; 0: none, it was there or was stored plainly */
     uint8_t tid;
-    bool is_uninitialised;
+    bool is_uninitialised, is_rmw;
+    const uint32_t *past; /* of that step */
     mc_site site;
 } store;
 
-/* Thread t has read or written store `index` of a location at its time `clock`. */
+/* Somebody has read or written the store of this rank at its time `clock`. */
 typedef struct visit {
-    uint32_t clock, index;
+    uint32_t clock;
+    uint64_t rank;
     struct visit *before;
 } visit;
 
@@ -65,6 +69,7 @@ typedef struct location {
     uint32_t size;
     uint32_t count, capacity;
     store **stores;
+    const store *latest;                 /* that was made */
     visit *last[MC_THREADS_MAX + 1];     /* of each thread, and of seq_cst stores */
     uint32_t last_write[MC_THREADS_MAX]; /* clock of each thread's last atomic store */
     bool is_overwritten;                 /* by a plain store since the last operation */
@@ -103,7 +108,7 @@ enum {
 
 typedef struct spin {
     const location *location;
-    uint32_t index; /* the store that was read */
+    uint64_t rank; /* of the store that was read */
 } spin;
 
 /* An operation that a thread is about to do. */
@@ -119,8 +124,8 @@ typedef struct operation {
 typedef struct deed {
     kind kind;
     unsigned effects;
-    const store *read;       /* the store it read, or NULL */
-    const location *written; /* where its store is the newest now, or NULL */
+    const store *read; /* or NULL */
+    store *written;    /* or NULL */
 } deed;
 
 /* An operation that was done, as its equivalents are found by. */
@@ -128,8 +133,8 @@ typedef struct step {
     uint8_t tid;
     unsigned effects;
     uintptr_t address;
-    uint32_t index; /* the store it made, if it WRITES */
-    uint32_t seq;   /* the thread's steps are 1, 2 ... */
+    uint64_t rank; /* of the store it made or read */
+    uint32_t seq;  /* the thread's steps are 1, 2 ... */
     uint32_t past
         [MC_THREADS_MAX]; /* steps of each thread that come before it in every equivalent order */
     int node;             /* where it was chosen */
@@ -186,6 +191,7 @@ typedef struct engine {
     mc_options options;
     mc_result result;
     bool is_reduced; /* by depend.c */
+    bool has_places; /* a store may go behind newer ones: MC_FULL */
     bool is_traced;
 
     thread *current; /* NULL: the engine runs, or no execution does */
@@ -221,16 +227,25 @@ void mc_leave(void)
     __attribute__((noreturn)); /* the execution has ended, in the middle of a thread */
 bool mc_is_enabled(const thread *t);
 
-/* memory.c */
+/* location.c */
 location *mc_locate(uintptr_t address, uint32_t size, mc_site site);
-void mc_know(thread *t, location *l, uint32_t index);
-void mc_note_read(thread *t, location *l, uint32_t index);
+store *mc_insert(location *l, uint32_t at, uint64_t value, int tid, mc_site site);
+void mc_log(location *l, int who, uint32_t clock, uint64_t rank);
+void mc_know(thread *t, location *l, uint64_t rank); /* nothing older from now on */
+uint64_t mc_oldest(const thread *t, const location *l, int order);
+
+static inline const store *mc_newest(const location *l)
+{
+    return l->stores[l->count - 1];
+}
+
+/* memory.c */
+void mc_note_read(thread *t, location *l, const store *s);
 void mc_tick(thread *t);
-uint64_t mc_newest(const location *l);
 
 /* futex.c */
 bool mc_has_news(const spin *spins, unsigned count);
-void mc_spin_note(thread *t, location *l, uint32_t index);
+void mc_spin_note(thread *t, location *l, uint64_t rank);
 
 /* heap.c */
 void mc_heap_init(void);
@@ -254,7 +269,8 @@ void mc_shadow_reset_clocks(void);
 
 /* depend.c */
 void mc_commit(thread *t, const deed *deed);
-bool mc_is_past(const thread *t, const store *s);
+bool mc_is_needed(const thread *t, const location *l, uint32_t i, bool is_write);
+uint64_t mc_fingerprint(void); /* of the execution that has ended */
 
 /* explore.c */
 void mc_explore_begin(unsigned preemptions);

@@ -79,11 +79,13 @@ static void note_choice(uint32_t choice)
 
 static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/* One character each, larger ones in brackets; runs of the same as "1*24.". */
+/* One character each, larger ones in brackets; runs of the same as "1*24."; first a ~ if stores have places. */
 char *mc_choices(void)
 {
-    char *text = malloc(24 * (size_t)ex.choice_count + 1), *to = text;
+    char *text = malloc(24 * (size_t)ex.choice_count + 2), *to = text;
 
+    if (mc.has_places)
+        *to++ = '~';
     for (unsigned i = 0, run; i < ex.choice_count; i += run) {
         uint32_t choice = ex.choices[i];
         for (run = 1; i + run < ex.choice_count && ex.choices[i + run] == choice;)
@@ -100,7 +102,8 @@ char *mc_choices(void)
 
 void mc_replay(const char *choices)
 {
-    ex.replay = choices;
+    mc.has_places = choices[0] == '~';
+    ex.replay = choices + mc.has_places;
     ex.repeat_count = 0;
 }
 

@@ -31,7 +31,7 @@ static bool returns_at_once(thread *t, location *l, uint32_t expected, bool has_
                             int *result)
 {
     *result = 0;
-    if (mc_newest(l) != expected)
+    if (mc_newest(l)->value != expected)
         *result = -EAGAIN;
     else if (has_timeout && may_fail(&t->timeouts))
         *result = -ETIMEDOUT;
@@ -51,15 +51,14 @@ static int futex_wait(uintptr_t address, uint32_t expected, bool has_timeout, co
     location *l = mc_locate(address, sizeof(uint32_t), site);
     mc_check_plain(t, address, sizeof(uint32_t), false, site);
     bool returns = returns_at_once(t, l, expected, has_timeout, &result);
-    mc_note_read(t, l, l->count - 1);
+    mc_note_read(t, l, mc_newest(l));
     if (mc.is_traced)
         mc_trace(t, site, "futex wait while %u: %s", expected,
-                 result == -EAGAIN      ? mc_value_name(mc_newest(l), 4)
+                 result == -EAGAIN      ? mc_value_name(mc_newest(l)->value, 4)
                  : result == -ETIMEDOUT ? "times out"
                  : returns              ? "returns for no reason"
                                         : "sleeps");
-    mc_commit(t,
-              &(deed){.kind = OP_WAIT, .effects = READS | WAITS, .read = l->stores[l->count - 1]});
+    mc_commit(t, &(deed){.kind = OP_WAIT, .effects = READS | WAITS, .read = mc_newest(l)});
     mc_tick(t);
     if (!returns) {
         t->waits_on = address;
@@ -130,10 +129,10 @@ int mc_futex(volatile void *address, long op, uint32_t value, const struct times
 /* ---- spin loops -------------------------------------------------------------------------------- */
 
 /* The thread has read, or made, this store since its last pause. */
-void mc_spin_note(thread *t, location *l, uint32_t index)
+void mc_spin_note(thread *t, location *l, uint64_t rank)
 {
     if (l->spun[t->id].round == t->round) {
-        t->spinning[l->spun[t->id].place].index = index;
+        t->spinning[l->spun[t->id].place].rank = rank;
         return;
     }
     if (t->spin_count == t->spin_capacity) {
@@ -145,12 +144,12 @@ void mc_spin_note(thread *t, location *l, uint32_t index)
     }
     l->spun[t->id].round = t->round;
     l->spun[t->id].place = t->spin_count;
-    t->spinning[t->spin_count++] = (spin){l, index};
+    t->spinning[t->spin_count++] = (spin){l, rank};
 }
 
 static bool is_news(const spin *s)
 {
-    return s->location->count - 1 > s->index;
+    return mc_newest(s->location)->rank > s->rank;
 }
 
 bool mc_has_news(const spin *spins, unsigned count)
@@ -174,6 +173,16 @@ static const spin *choose_news(const thread *t)
             return &t->spinning[i];
 }
 
+/* Of the store behind the one that was read. */
+static uint64_t next_rank(const spin *s)
+{
+    uint32_t i = s->location->count;
+
+    while (i > 0 && s->location->stores[i - 1]->rank > s->rank)
+        i--;
+    return s->location->stores[i]->rank;
+}
+
 static void begin_round(thread *t)
 {
     t->round++;
@@ -194,7 +203,7 @@ void mc_pause(mc_site site)
     }
     mc_announce(&(operation){.kind = OP_PAUSE, .site = site});
     const spin *news = choose_news(t);
-    mc_know(t, (location *)(uintptr_t)news->location, news->index + 1);
+    mc_know(t, (location *)(uintptr_t)news->location, next_rank(news));
     mc_trace(t, site, "pause, until there is news");
     mc_commit(t, &(deed){.kind = OP_PAUSE});
     begin_round(t);

@@ -72,7 +72,7 @@ typedef struct mc_options {
 
     /* When to give up: the verdict is then MC_STOPPED. */
     uint64_t max_executions;
-    double max_seconds;
+    double max_seconds; /* of CPU time */
     unsigned max_steps; /* operations in one execution; more are a failure [20000] */
 
     bool check_leaks;                 /* memory left at the end is a failure */

@@ -299,11 +299,12 @@ static void init(void)
     snapshot = mc_reserve((size_t)(_end - __data_start) + 1);
 }
 
+/* Of work: the machine may have others to serve. */
 static double seconds(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
@@ -329,7 +330,7 @@ static bool count_execution(double since)
         return false;
     }
     if (mc.outcome == COMPLETE && mc.options.each)
-        mc.options.each(mc.fingerprint);
+        mc.options.each(mc_fingerprint());
     if (is_limit_reached(since)) {
         mc.result.verdict = MC_STOPPED;
         return false;
@@ -412,6 +413,7 @@ mc_result mc_run(const mc_program *program, const mc_options *options)
     mc.options = *options;
     mc.result = (mc_result){.name = program->name, .options = *options, .programs = 1};
     mc.is_reduced = options->mode == MC_FULL && !options->no_reduction && !options->replay;
+    mc.has_places = options->mode == MC_FULL;
     save_statics();
     if (options->replay)
         replay();

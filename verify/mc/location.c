@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Atomic words and their history.
+ *
+ * Stores are kept in modification order. That need not be the order in which they were made, so a store has a rank; who has read
+ * or written one has known its rank since then.
+ */
+#include "mc/engine.h"
+
+#define RANK_STEP ((uint64_t)1 << 40)
+
+static uint64_t rank_at(const location *l, uint32_t at)
+{
+    uint64_t below = at > 0 ? l->stores[at - 1]->rank : 0;
+
+    return at < l->count ? below + (l->stores[at]->rank - below) / 2 : below + RANK_STEP;
+}
+
+store *mc_insert(location *l, uint32_t at, uint64_t value, int tid, mc_site site)
+{
+    if (l->count == l->capacity) {
+        store **old = l->stores;
+        l->capacity = l->capacity ? 2 * l->capacity : 8;
+        l->stores = mc_scratch(l->capacity * sizeof *l->stores);
+        if (old)
+            memcpy(l->stores, old, l->count * sizeof *old);
+    }
+    store *s = mc_scratch(sizeof *s);
+    s->value = l->size == 8 ? value : value & (((uint64_t)1 << 8 * l->size) - 1);
+    s->rank = rank_at(l, at);
+    s->tid = (uint8_t)tid;
+    s->site = site;
+    memmove(&l->stores[at + 1], &l->stores[at], (l->count - at) * sizeof *l->stores);
+    l->stores[at] = s;
+    l->count++;
+    return s;
+}
+
+void mc_log(location *l, int who, uint32_t clock, uint64_t rank)
+{
+    visit *v = mc_scratch(sizeof *v);
+
+    *v = (visit){clock, rank, l->last[who]};
+    l->last[who] = v;
+}
+
+void mc_know(thread *t, location *l, uint64_t rank)
+{
+    mc_log(l, t->id, t->now.hb[t->id], rank);
+}
+
+/* ---- finding them ------------------------------------------------------------------------------ */
+
+static uint64_t value_in_memory(const location *l)
+{
+    uint64_t value = 0;
+
+    memcpy(&value, (const void *)l->address, l->size);
+    return value;
+}
+
+/* A plain store to the word is a store like others; that everybody who comes later knows of it was checked. */
+static void absorb_plain(location *l)
+{
+    l->is_overwritten = false;
+    const store *s = mc_insert(l, l->count, value_in_memory(l), l->plain_tid, MC_SITE("plain"));
+    mc_log(l, l->plain_tid, l->plain_clock, s->rank);
+}
+
+static location *create(uintptr_t address, uint32_t size, uint16_t *ids, mc_site site)
+{
+    if (mc.location_count == UINT16_MAX - 1)
+        mc_fatal("limit", "more than %u atomic words", mc.location_count);
+    if (address % size)
+        mc_fail("%s:%d: %s is not aligned", site.file, site.line, site.text);
+    location *l = &mc.locations[++mc.location_count];
+    memset(l, 0, sizeof *l);
+    l->address = address;
+    l->size = size;
+    mc_insert(l, 0, value_in_memory(l), 0, MC_SITE("initial"))->is_uninitialised =
+        !mc_is_initialised(address, size);
+    for (uint32_t i = 0; i < size; i++)
+        ids[i] = (uint16_t)mc.location_count;
+    return l;
+}
+
+location *mc_locate(uintptr_t address, uint32_t size, mc_site site)
+{
+    size_t offset;
+
+    if (!mc_offset(address, &offset))
+        mc_fail("%s:%d: %s is atomic, but not in the program's memory", site.file, site.line,
+                site.text);
+    mc_check_live(address, size, NULL);
+    uint16_t *ids = mc_location_ids(offset);
+    for (uint32_t i = 0; i < size; i++) {
+        location *l = &mc.locations[ids[i]];
+        if (ids[i] == 0 || (l->address == address && l->size == size))
+            continue;
+        /* Another word was here before, on a stack that was left, and has been written over. */
+        if (l->is_overwritten)
+            ids[i] = 0;
+        else
+            mc_fail("%s:%d: %s has %u bytes, but was accessed with %u", site.file, site.line,
+                    site.text, size, l->size);
+    }
+    location *l = ids[0] ? &mc.locations[ids[0]] : create(address, size, ids, site);
+    if (l->is_overwritten)
+        absorb_plain(l);
+    return l;
+}
+
+/* ---- how old is too old ------------------------------------------------------------------------ */
+
+static uint64_t newest_known(const location *l, int who, uint32_t clock)
+{
+    const visit *v = l->last[who];
+
+    while (v && v->clock > clock)
+        v = v->before;
+    return v ? v->rank : 0;
+}
+
+/* Up to which operation of `who` this thread knows, for an operation of this order. */
+static uint32_t known_clock(const thread *t, int who, int order)
+{
+    uint32_t clock = t->now.seen[who];
+
+    if (who == t->id)
+        return UINT32_MAX;
+    if (order != __ATOMIC_SEQ_CST)
+        return clock;
+    if (who == SC)
+        return mc.sc_clock;
+    return mc.sc.seen[who] > clock ? mc.sc.seen[who] : clock;
+}
+
+uint64_t mc_oldest(const thread *t, const location *l, int order)
+{
+    uint64_t oldest = l->stores[0]->rank;
+
+    for (int who = 0; who <= SC; who++) {
+        uint64_t known = newest_known(l, who, known_clock(t, who, order));
+        oldest = known > oldest ? known : oldest;
+    }
+    return oldest;
+}
