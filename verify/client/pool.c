@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "mc/mc.h"
 
+#include <errno.h>
 #include <filch/filch.h>
 #include <stdio.h>
 
@@ -35,6 +36,18 @@ static void create(void)
                              .wait = wait_policy};
 
     mc_check(filch_pool_create(&pool, &options) == 0, "a pool is created");
+}
+
+/* Where memory may be missing. */
+static void create_if_possible(void)
+{
+    filch_options options = {.size = sizeof options,
+                             .workers = workers,
+                             .stack_bytes = STACK_BYTES,
+                             .wait = wait_policy};
+    int err = filch_pool_create(&pool, &options);
+
+    mc_check(err == 0 || (err == -ENOMEM && !pool), "a pool is created, or there is no memory");
 }
 
 static void destroy(void)
@@ -115,33 +128,79 @@ static void run_here_and_there(void)
     mc_check(filch_run(other, run_in, pool) == 0, "a task is run");
 }
 
+static filch_atomic_u32 accepted;
+
+static void submit_if_possible(void)
+{
+    int err = pool ? filch_submit(pool, count, NULL) : -ENOMEM;
+
+    mc_check(err == 0 || err == -ENOMEM, "a task is submitted, or there is no memory");
+    filch_fetch_add_relaxed(&accepted, err == 0);
+}
+
+static void run_if_possible(void)
+{
+    int err = pool ? filch_run(pool, count, NULL) : -ENOMEM;
+
+    mc_check(err == 0 || err == -ENOMEM, "a task is run, or there is no memory");
+    filch_fetch_add_relaxed(&accepted, err == 0);
+}
+
+static void check_accepted(void)
+{
+    if (pool)
+        destroy();
+    mc_check(filch_load_relaxed(&done) == filch_load_relaxed(&accepted),
+             "what was accepted has run");
+}
+
 /* ---- programs ---------------------------------------------------------------------------------- */
 
 static const struct {
     mc_program program;
     unsigned workers;
     filch_wait_policy wait;
-    unsigned fault_kinds; /* that always fail */
+    unsigned faults;      /* of each thread, or MC_ALWAYS */
+    unsigned fault_kinds; /* only these */
 } programs[] = {
-    {{"pool run", create, {run_sum}, destroy}, 2, FILCH_WAIT_POWER, 0},
-    {{"pool run, spinning", create, {run_sum}, destroy}, 2, FILCH_WAIT_BALANCED, 0},
-    {{"pool two runs", create, {run_sum, run_sum}, destroy}, 2, FILCH_WAIT_POWER, 0},
-    {{"pool submit", create, {submit}, check_one}, 1, FILCH_WAIT_POWER, 0},
-    {{"pool submit, wait", create, {submit_and_wait}, check_one}, 2, FILCH_WAIT_BALANCED, 0},
-    {{"pool two submit", create, {submit, submit}, check_two}, 2, FILCH_WAIT_POWER, 0},
-    {{"pool run, submit", create, {run_sum, submit}, check_one}, 2, FILCH_WAIT_POWER, 0},
+    {{"pool run", create, {run_sum}, destroy}, 2, FILCH_WAIT_POWER, 0, 0},
+    {{"pool run, spinning", create, {run_sum}, destroy}, 2, FILCH_WAIT_BALANCED, 0, 0},
+    {{"pool two runs", create, {run_sum, run_sum}, destroy}, 2, FILCH_WAIT_POWER, 0, 0},
+    {{"pool submit", create, {submit}, check_one}, 1, FILCH_WAIT_POWER, 0, 0},
+    {{"pool submit, wait", create, {submit_and_wait}, check_one}, 2, FILCH_WAIT_BALANCED, 0, 0},
+    {{"pool two submit", create, {submit, submit}, check_two}, 2, FILCH_WAIT_POWER, 0, 0},
+    {{"pool run, submit", create, {run_sum, submit}, check_one}, 2, FILCH_WAIT_POWER, 0, 0},
     {{"pool in pool", create_two, {run_there_and_back, run_here_and_there}, destroy_two},
      1,
      FILCH_WAIT_POWER,
+     0,
      0},
     {{"pool submit, no threads", create, {submit, submit}, check_two},
      1,
      FILCH_WAIT_POWER,
+     MC_ALWAYS,
      1u << FILCH_FAULT_THREAD},
     {{"pool run, no threads", create, {run_sum, submit}, check_one},
      2,
      FILCH_WAIT_POWER,
+     MC_ALWAYS,
      1u << FILCH_FAULT_THREAD},
+    {{"pool submit, faults",
+      create_if_possible,
+      {submit_if_possible, submit_if_possible},
+      check_accepted},
+     2,
+     FILCH_WAIT_POWER,
+     2,
+     0},
+    {{"pool run, faults",
+      create_if_possible,
+      {run_if_possible, submit_if_possible},
+      check_accepted},
+     2,
+     FILCH_WAIT_POWER,
+     2,
+     0},
 };
 
 static int run(const mc_program *program, const mc_options *options)
@@ -165,7 +224,7 @@ int main(int argc, char **argv)
         workers = programs[i].workers;
         wait_policy = programs[i].wait;
         options.fault_kinds = programs[i].fault_kinds;
-        options.faults = programs[i].fault_kinds ? MC_ALWAYS : 0;
+        options.faults = programs[i].faults;
         failures += run(&programs[i].program, &options);
         if (options.mode == MC_RANDOM && !programs[i].program.threads[1]) {
             mc_options all = options;

@@ -436,7 +436,8 @@ bool mc_may_fault(unsigned what)
     if (!t || t->faults == 0 || (mc.options.fault_kinds && !(mc.options.fault_kinds >> what & 1)))
         return false;
     if (t->faults != MC_ALWAYS) {
-        if (mc_pick(2) == 0)
+        /* Rare in random walks, or they would not come far. */
+        if (mc_pick(mc.options.mode == MC_RANDOM ? 12 : 2) != 1)
             return false;
         t->faults--;
     }
