@@ -72,6 +72,33 @@ static void short_loops_in_a_row_miss_nothing(void **state)
     }
 }
 
+static void count_range(filch_slot *f, void *context, size_t begin, size_t end)
+{
+    (void)f;
+    counter_add(context, end - begin);
+}
+
+FILCH_TASK(void, count_to, (counter *, sum), (size_t, begin), (size_t, end))
+{
+    filch_for(FILCH_HERE, begin, end, count_range, sum);
+}
+
+static void a_range_may_be_as_long_as_a_size(void **state)
+{
+    (void)state;
+    filch_pool *pool = watched_pool_of(2);
+
+    /* The body takes the same time for any range, so the chunks grow and grow. */
+    for (int i = 0; i < 5; i++) {
+        counter sum = {0};
+        FILCH_RUN(pool, count_to, &sum, 0, SIZE_MAX);
+        assert_true(counter_get(&sum) == SIZE_MAX);
+        FILCH_RUN(pool, count_to, &sum, SIZE_MAX - 5, SIZE_MAX);
+        assert_true(counter_get(&sum) == 4);
+    }
+    watched_pool_destroy(pool);
+}
+
 FILCH_TASK(void, visit_backwards)
 {
     filch_for(FILCH_HERE, 10, 5, visit, visits);
@@ -309,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(for_visits_every_index_exactly_once),
         cmocka_unit_test(short_loops_in_a_row_miss_nothing),
+        cmocka_unit_test(a_range_may_be_as_long_as_a_size),
         cmocka_unit_test(an_empty_or_reversed_range_calls_nothing),
         cmocka_unit_test(loops_nest_and_may_be_irregular),
         cmocka_unit_test(reduce_keeps_the_order_of_the_indices),

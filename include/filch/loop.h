@@ -12,14 +12,14 @@
  *     filch_for(FILCH_HERE, 0, n, scale, x);
  *
  * The body is called with ranges, so the compiler can vectorise it. A range is offered to thieves in two halves;
- * each half is run in chunks that take about a microsecond, found by measuring, and between chunks the loop
+ * each half is run in chunks that take about half a microsecond, found by measuring, and between chunks the loop
  * looks whether somebody is idle. If so, it gives away half of what is left. While everybody is busy, a loop costs
  * two readings of the clock and two comparisons per chunk.
  *
  * All of them return when everything is done. They take the handle of the calling task, FILCH_HERE; the body gets one
  * too, and may use it for loops, filch_fork and FILCH_CALL_ON.
  *
- * A chunk is not divided. Where iterations get much more expensive from one to the next, several expensive ones may
+ * A chunk is not divided, nor are the last few, and while there is much to do several are run at once. Where iterations get much more expensive from one to the next, several expensive ones may
  * be in the chunk that the cheap ones before them taught: fork inside the body then.
  */
 #ifndef FILCH_LOOP_H

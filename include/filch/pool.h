@@ -62,7 +62,8 @@ typedef struct filch_options {
     bool report_overflow; /* say which strand overflowed its stack: installs a handler for SIGSEGV */
     const char *name;     /* of the threads, with their number; NULL: "filch" */
 
-    /* Called on each of the pool's threads when it starts and when it ends. */
+    /* Called on each of the pool's threads when it starts and when it ends. on_start may run tasks of the pool, but not wait for others,
+     * who may count on this thread; on_stop may not use the pool. */
     void (*on_start)(void *context, unsigned worker_index);
     void (*on_stop)(void *context, unsigned worker_index);
     void *hook_context;
@@ -102,7 +103,8 @@ FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
  */
 FILCH_API int filch_submit(filch_pool *pool, filch_fn *fn, void *arg);
 
-/* The same with a copy of the `bytes` at `arg`, made now and freed after the task. */
+/* The same with a copy of the `bytes` at `arg`, aligned as by malloc, made now and freed after the task. Without bytes the task gets
+ * `arg` itself; bytes without `arg` are -EINVAL. */
 FILCH_API int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes);
 
 /*

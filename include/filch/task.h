@@ -31,7 +31,8 @@
  *     FILCH_CALL_ON(f, name, ...)   calls the task, which may then fork
  *
  * FILCH_RUN(pool, name, ...) may be used anywhere. Without a pool (NULL) it runs the task serially.
- * FILCH_SUBMIT(pool, name, ...) does not wait, and drops the result: 0, or what filch_submit returns.
+ * FILCH_SUBMIT(pool, name, ...) does not wait, and drops the result: 0, or what filch_submit returns, -EINVAL without a pool. The arguments
+ * are copied byte by byte: in C++ they must be trivially copyable, and none may need a larger alignment than malloc gives.
  *
  * Forks whose number is known only at run time and whose results matter keep their handles in
  * an array of `<name>_forked`:
@@ -155,7 +156,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     (FILCH_CHECK_SYNC(), (void)(filch_here = filch_join(filch_here, filch_mark)))
 
 #define FILCH_RUN(pool, ...) FILCH_OF(_run, __VA_ARGS__)((pool)FILCH_ARGUMENTS(__VA_ARGS__))
-#define FILCH_SUBMIT(pool, ...) FILCH_OF(_submit, __VA_ARGS__)((pool)FILCH_ARGUMENTS(__VA_ARGS__))
+#define FILCH_SUBMIT(pool, ...)                                                                    \
+    (FILCH_CHECK_COPY(FILCH_OF(_forked, __VA_ARGS__)),                                             \
+     FILCH_OF(_submit, __VA_ARGS__)((pool)FILCH_ARGUMENTS(__VA_ARGS__)))
 
 /* ---- What FILCH_DECLARE generates; R is the result, `...` the (type, argument) pairs ------------ */
 
@@ -376,9 +379,17 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #ifdef __cplusplus
 #define FILCH_TYPEOF(x) decltype(x)
 #define FILCH_STATIC_ASSERT(condition, text) static_assert(condition, text)
+#define FILCH_CHECK_COPY(type)                                                                     \
+    (void)sizeof(char[__is_trivially_copyable(type) && alignof(type) <= alignof(max_align_t) ? 1 : -1])
 #else
 #define FILCH_TYPEOF(x) __typeof__(x)
 #define FILCH_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+#define FILCH_CHECK_COPY(type)                                                                     \
+    (void)sizeof(struct {                                                                          \
+        _Static_assert(_Alignof(type) <= _Alignof(max_align_t),                                    \
+                       "an argument needs a larger alignment than a submitted task has");          \
+        char filch_one;                                                                            \
+    })
 #endif
 
 #endif

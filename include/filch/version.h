@@ -10,8 +10,8 @@
 #define FILCH_VERSION_PATCH 0
 #define FILCH_VERSION "0.1.0"
 
-/* The layout that inlined code shares with the library. It changes whenever filch/strand.h or
- * filch/task.h does; filch_pool_create refuses a caller compiled against another one. */
+/* The layout that inlined code of filch/strand.h and filch/task.h shares with the library. It changes whenever that
+ * does; filch_pool_create refuses a caller compiled against another one. */
 #define FILCH_ABI 1u
 
 /* A function of the library. */

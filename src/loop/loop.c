@@ -48,7 +48,22 @@ static enum offer choose_offer(filch_slot *f, size_t begin, size_t end, size_t c
     return OFFER;
 }
 
-/* Make the part public that was forked just below `f`. */
+/* Parts are put into their slot without the look at the limits that a fork takes: what is to be done for others follows from the
+ * offer. Without a slot there is none. */
+static bool has_room(filch_slot *f)
+{
+    return f < filch_strand_of(f)->split.end;
+}
+
+#define PUT_PART(name)                                                                             \
+    static void name##_put(filch_slot *f, name##_args args)                                        \
+    {                                                                                              \
+        *(name##_args *)(void *)f->room = args;                                                    \
+        /* relaxed: carried to thieves by [task-ready] when the slot is published. */              \
+        filch_store_relaxed(&f->state, (uintptr_t)name##_thunk);                                   \
+    }
+
+/* Make the part public that was put just below `f`. */
 static void offer_part(filch_slot *f, enum offer offer)
 {
     if (offer == OFFER_QUIETLY)
@@ -103,6 +118,8 @@ FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, b
     run_part(FILCH_HERE, body, context, begin, end, chunk);
 }
 
+PUT_PART(for_part)
+
 /* Run a part, giving away halves of it. */
 static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
                      size_t chunk)
@@ -119,9 +136,11 @@ static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t be
             size_t middle = middle_of(begin, end, chunk);
             /* A thief had it last; the slot, too: fetch both at once. */
             __builtin_prefetch(&filch_strand_of(f)->split.word, 1);
-            for_part_spawn(&f, f, body, context, middle, end, chunk);
-            offer_part(f, offer);
-            end = middle;
+            if (has_room(f)) {
+                for_part_put(f, (for_part_args){body, context, middle, end, chunk});
+                offer_part(++f, offer);
+                end = middle;
+            }
         }
         is_first = false;
         size_t stop = filch_pace_stop(begin, end, chunk);
@@ -183,6 +202,8 @@ FILCH_TASK(void, reduce_right, (reduction *, r), (void *, accumulator), (size_t,
         reduce_part(FILCH_HERE, r, accumulator, begin, end, chunk, true);
 }
 
+PUT_PART(reduce_right)
+
 /* [begin, middle) here and [middle, end) perhaps elsewhere. False: no memory for a second accumulator. */
 static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t begin,
                           size_t middle, size_t end, size_t chunk, enum offer offer)
@@ -190,19 +211,21 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
     size_t size = r->reducer->size;
     _Alignas(max_align_t) unsigned char small[SMALL_ACCUMULATOR];
     void *right = size <= sizeof small ? small : malloc(size);
-    filch_slot *mark = f;
 
     if (!right)
         return false;
-    reduce_right_spawn(&f, f, r, right, middle, end, chunk);
     if (r->leaf) {
-        reduce_leaves(f, r, accumulator, begin, middle);
+        filch_slot *filch_here = f;
+        FILCH_FORK(upper, reduce_right, r, right, middle, end, chunk);
+        reduce_leaves(filch_here, r, accumulator, begin, middle);
+        FILCH_JOIN(upper);
     } else {
-        offer_part(f, offer);
-        reduce_part(f, r, accumulator, begin, middle, chunk, false);
+        reduce_right_put(f, (reduce_right_args){r, right, middle, end, chunk});
+        offer_part(f + 1, offer);
+        reduce_part(f + 1, r, accumulator, begin, middle, chunk, false);
+        if (!join_part(f))
+            reduce_right_thunk(f, f);
     }
-    if (f > mark && !join_part(mark))
-        reduce_right_thunk(mark, mark);
     r->reducer->merge(accumulator, right, r->context);
     if (right != small)
         free(right);
@@ -218,7 +241,7 @@ static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t b
     while (begin < end) {
         enum offer offer =
             is_first || is_wanted(f) ? choose_offer(f, begin, end, chunk) : OFFER_NOT;
-        if (offer != OFFER_NOT) {
+        if (offer != OFFER_NOT && has_room(f)) {
             filch_pace_keep(f, body, chunk);
             if (reduce_halves(f, r, accumulator, begin, middle_of(begin, end, chunk), end, chunk,
                               offer))

@@ -17,7 +17,7 @@ static inline bool filch_pace_is_short(size_t begin, size_t end, size_t chunk)
     return (end - begin) / chunk < (chunk == 1 ? 2 : 4);
 }
 
-/* `count` iterations took `ticks`. Returns the chunk to go on with: half of it only when this one was far too long,
+/* `count` iterations took `ticks`. Returns the chunk to go on with, a smaller one only when this one was far too long,
  * since the time may have gone into cache misses. */
 static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks)
 {
@@ -25,10 +25,10 @@ static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks
 
     if (count > chunk)
         ticks /= count / chunk;
-    if (count >= chunk && ticks < goal / 2)
+    if (count >= chunk && ticks < goal / 2 && chunk <= SIZE_MAX / 4)
         return chunk * 2;
-    if (ticks > goal * 4 && chunk > 1)
-        return chunk / 2;
+    for (; ticks > goal * 4 && chunk > 1; ticks /= 2)
+        chunk /= 2;
     return chunk;
 }
 

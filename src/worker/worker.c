@@ -322,22 +322,24 @@ static unsigned awake_count(filch_pool *pool)
            filch_sleep_sleeper_count(&pool->vacant);
 }
 
-/* Spinning pays only while the one we wait for has a CPU to run on. Asked now and then: the clock takes as long as a round. */
-static bool may_spin(filch_worker *worker, uint64_t since)
+/* Spinning pays only while the one we wait for has a CPU to run on. */
+static bool may_spin(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
-    return awake_count(pool) <= pool->topology.cpu_count &&
-           filch_clock_ns() - since < pool->spin_ns >> worker->haste;
+    return awake_count(pool) <= pool->topology.cpu_count;
 }
 
-/* Who has waited in vain waits half as long the next time, who has not, as long as it may. So a pool that gets a short
- * task now and then does not spend more time waiting than working. */
-static void learn_haste(filch_worker *worker, bool in_vain)
+/* Has the wait come to its end? Who has waited in vain waits half as long the next time. So a pool that gets a short task now and then does
+ * not spend more time waiting than working. */
+static bool is_time_up(filch_worker *worker, uint64_t since)
 {
-    if (!in_vain || worker->pool->options.wait == FILCH_WAIT_LATENCY)
-        worker->haste = 0;
-    else if (worker->haste < HASTE_MAX)
+    filch_pool *pool = worker->pool;
+
+    if (filch_clock_ns() - since < pool->spin_ns >> worker->haste)
+        return false;
+    if (worker->haste < HASTE_MAX && pool->options.wait != FILCH_WAIT_LATENCY)
         worker->haste++;
+    return true;
 }
 
 /* Look for work until there is some, or time is up, or `job` is complete. */
@@ -350,13 +352,15 @@ static filch_strand *search(filch_worker *worker, filch_job *job)
         /* relaxed: a hint; the sleep that follows looks again. */
         if (job ? filch_job_is_done(job) : filch_load_relaxed(&worker->pool->stopping))
             break;
-        if (round % 4 == 1 && !may_spin(worker, since))
+        /* Now and then: the clock takes as long as a round. */
+        if (round % 4 == 1 && (!may_spin(worker) || is_time_up(worker, since)))
             break;
         filch_pause();
         strand = find(worker, round >= ROUNDS_BEFORE_ASKING);
     }
-    if (since)
-        learn_haste(worker, !strand);
+    /* It paid, or it was not needed. */
+    if (strand && since)
+        worker->haste = 0;
     return strand;
 }
 
@@ -418,8 +422,12 @@ void *filch_worker_main(void *argument)
             filch_futex_wake(&pool->stopping, 1);
         }
         filch_count(worker, FILCH_COUNT_sleeps);
+        uint64_t asleep_since = filch_clock_ticks();
         if (!filch_seat_sleep(&worker->seat))
             break;
+        /* It would have paid to wait. */
+        if (filch_clock_ticks() - asleep_since < filch_clock_ticks_in(pool->spin_ns))
+            worker->haste = 0;
         fetch_cold(worker);
         searching = true;
     }

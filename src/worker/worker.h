@@ -64,7 +64,7 @@ struct filch_worker {
     filch_victims victims;
     unsigned haste; /* it waits for work only for 1 / 2^haste of the time it may */
     filch_pace_note paces[FILCH_PACE_NOTES];
-    size_t declined;     /* chunks of loops for which nobody was woken */
+    size_t declined;     /* chunks of loops since somebody was last woken, or could have been, for one */
     bool is_offer_taken; /* whether the last part of a loop that was offered found a thief */
 
     /* Written by whoever sits here, read by anyone. */
