@@ -14,7 +14,7 @@
 #define LENGTH 2
 
 typedef struct job {
-    filch_job job;
+    _Alignas(filch_job) unsigned char job[sizeof(filch_job)]; /* ends in an array, so it cannot be a member */
     int pusher, number;
     int taken; /* under no lock: whoever takes a job has it alone */
 } job;
@@ -30,7 +30,7 @@ static void setup(void)
 
 static void take(int last_number[THREADS])
 {
-    job *j = (job *)filch_inject_take(&queue);
+    job *j = (job *)(void *)filch_inject_take(&queue);
 
     if (!j)
         return;
@@ -50,7 +50,7 @@ static void run_script(void)
         }
         job *j = &jobs[t][count++];
         *j = (job){.pusher = t, .number = count};
-        filch_inject_push(&queue, &j->job);
+        filch_inject_push(&queue, (filch_job *)(void *)j);
     }
 }
 
