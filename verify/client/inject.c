@@ -14,7 +14,7 @@
 #define LENGTH 2
 
 typedef struct job {
-    _Alignas(filch_job) unsigned char job[sizeof(filch_job)]; /* ends in an array, so it cannot be a member */
+    filch_job job;
     int pusher, number;
     int taken; /* under no lock: whoever takes a job has it alone */
 } job;
@@ -30,7 +30,7 @@ static void setup(void)
 
 static void take(int last_number[THREADS])
 {
-    job *j = (job *)(void *)filch_inject_take(&queue);
+    job *j = (job *)filch_inject_take(&queue);
 
     if (!j)
         return;
@@ -50,7 +50,7 @@ static void run_script(void)
         }
         job *j = &jobs[t][count++];
         *j = (job){.pusher = t, .number = count};
-        filch_inject_push(&queue, (filch_job *)(void *)j);
+        filch_inject_push(&queue, &j->job);
     }
 }
 

@@ -7,8 +7,8 @@
  * sleeps, so the owner publishes as it does in a pool.
  *
  * Scripts with a `?` are about questions. The thief begins at `>`, and asks only once. At `?` the owner waits until the thief has
- * asked, or has got a task; after the fork that follows, the thief must find one, for which the owner waits at `!`. A
- * question that was lost would leave both of them spinning.
+ * asked, or has got a task; after the fork that follows, the thief must find one, for which the owner waits at `!`. At `a` the strand is armed,
+ * as one that is shown. A question that was lost would leave both of them spinning.
  */
 #include "join/join.h"
 #include "mc/mc.h"
@@ -70,6 +70,8 @@ static void run_script(filch_strand *self)
             await(&told);
         } else if (*c == '!') {
             await(&ended);
+        } else if (*c == 'a') {
+            filch_split_arm(&self->split);
         } else if (*c == 'q') {
             filch_publish_quietly(f);
         } else if (*c == 'f') {
@@ -227,11 +229,11 @@ static int run_quiet(mc_options options)
 
 static int run_questions(mc_options options)
 {
-    static const char *const scripts[] = {"f>?f!", "ff>j?f!",  "f>j?f!",
+    static const char *const scripts[] = {"f>?f!", "ff>j?f!",  "f>j?f!",   "fjff>?j!", "fjf>aj?f!",
                                           ">f?f!", "ff>jj?f!", "fjf>j?f!"};
     family f = make_family("split question", options, 1, 0, -1);
 
-    for (unsigned i = 0; i < (options.is_long ? 6 : 3); i++) {
+    for (unsigned i = 0; i < (options.is_long ? 8 : 5); i++) {
         strcpy(f.text, scripts[i]);
         run(&f);
     }
