@@ -328,6 +328,10 @@ static void play(filch_rng *rng, unsigned thieves, stolen *total)
 
 TEST(every_entry_goes_to_the_owner_or_one_thief)
 {
+#ifdef TEST_EMULATED
+    print_message("skipped: qemu 7.2 on x86 lets an ldar overtake the stlr before it, which ARM forbids\n");
+    skip();
+#endif
     static const unsigned thieves[] = {1, 2, THIEVES_MAX};
     filch_rng rng = {test_seed()};
 
