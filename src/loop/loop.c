@@ -56,6 +56,7 @@ static bool has_room(filch_slot *f)
 }
 
 #define PUT_PART(name)                                                                             \
+    _Static_assert(name##_fits, "a part lies in its slot");                                        \
     static void name##_put(filch_slot *f, name##_args args)                                        \
     {                                                                                              \
         *(name##_args *)(void *)f->room = args;                                                    \

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Must not compile: a submitted task's arguments are aligned as by malloc. */
+#include <filch/task.h>
+
+typedef struct wide {
+    char bytes[64];
+} __attribute__((aligned(64))) wide;
+
+FILCH_TASK(void, use, (wide, argument))
+{
+    (void)argument;
+}
+
+int submit_it(filch_pool *pool, wide argument)
+{
+    return FILCH_SUBMIT(pool, use, argument);
+}
