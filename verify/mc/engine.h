@@ -72,6 +72,7 @@ typedef struct location {
     const store *latest;                 /* that was made */
     visit *last[MC_THREADS_MAX + 1];     /* of each thread, and of seq_cst stores */
     uint32_t last_write[MC_THREADS_MAX]; /* clock of each thread's last atomic store */
+    uint32_t last_use[MC_THREADS_MAX];   /* of its last atomic operation; a pause that has news is none */
     bool is_overwritten;                 /* by a plain store since the last operation */
     uint8_t plain_tid;
     uint32_t plain_clock;

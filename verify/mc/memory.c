@@ -124,6 +124,7 @@ void mc_note_read(thread *t, location *l, const store *s)
 {
     mc_spin_note(t, l, s->rank);
     mc_know(t, l, s->rank);
+    l->last_use[t->id] = t->now.hb[t->id];
 }
 
 static const store *read_store(thread *t, location *l, uint32_t i, int order, mc_site site)
@@ -153,7 +154,7 @@ static store *write_store(thread *t, location *l, uint32_t i, uint64_t value, in
     s->is_rmw = replaced != NULL;
     s->seq = t->seq + 1;
     mc_know(t, l, s->rank);
-    l->last_write[t->id] = t->now.hb[t->id];
+    l->last_write[t->id] = l->last_use[t->id] = t->now.hb[t->id];
     if (is_sc(order))
         mc_log(l, SC, ++mc.sc_clock, s->rank);
     if (l->spun[t->id].round == t->round)
