@@ -54,8 +54,8 @@ static void watchdog_report_strand(filch_pool *pool, filch_strand *strand)
     for (filch_strand *free = pool->strands.free; free; free = free->next_free)
         if (free == strand)
             fprintf(stderr, " is free,");
-    for (filch_strand *ready = pool->ready.first; ready; ready = ready->next_free)
-        if (ready == strand)
+    for (filch_link *ready = pool->ready.first; ready; ready = ready->next)
+        if (ready == &strand->link)
             fprintf(stderr, " may go on,");
     for (uint32_t i = 0; i < filch_split_tail(word) && slots + i < split->end; i++)
         /* relaxed: see above. */

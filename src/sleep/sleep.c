@@ -73,13 +73,13 @@ void filch_sleep_push(filch_sleep *sleep, unsigned index, enum filch_sleep_role 
         next = word - top_of(word) + (index + 1) + ONE_SLEEPER + ONE_EPOCH;
         if (from == FILCH_ROLE_SEARCHING)
             next -= ONE_SEARCHER;
-        /* release [seat-free], seq_cst [publish-or-sleep], [strand-or-sleep], [inject-or-sleep] */
+        /* release [seat-free], seq_cst [publish-or-sleep], [strand-or-sleep], [queued-or-sleep] */
     } while (!filch_cas_seq_cst(&sleep->word, &word, next));
 }
 
 int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_needed)
 {
-    /* seq_cst [publish-or-sleep], [inject-or-sleep] */
+    /* seq_cst [publish-or-sleep], [queued-or-sleep] */
     uint64_t word = filch_load_seq_cst(&sleep->word), next;
     unsigned top;
     do {

@@ -134,50 +134,6 @@ void filch_strand_give(filch_strands *list, filch_strand *strand)
     filch_lock_release(&list->lock);
 }
 
-void filch_ready_init(filch_ready *ready)
-{
-    filch_lock_init(&ready->lock);
-    ready->first = NULL;
-    ready->last = &ready->first;
-    /* relaxed: nobody else knows it yet. */
-    filch_store_relaxed(&ready->count, 0);
-}
-
-void filch_ready_push(filch_ready *ready, filch_strand *strand)
-{
-    strand->next_free = NULL;
-    filch_lock_acquire(&ready->lock);
-    *ready->last = strand;
-    ready->last = &strand->next_free;
-    /* seq_cst [ready-or-sleep] */
-    filch_fetch_add_seq_cst(&ready->count, 1);
-    filch_lock_release(&ready->lock);
-}
-
-filch_strand *filch_ready_take(filch_ready *ready)
-{
-    /* relaxed: a hint; whoever goes to sleep looks again with filch_ready_is_empty. */
-    if (filch_load_relaxed(&ready->count) == 0)
-        return NULL;
-    filch_lock_acquire(&ready->lock);
-    filch_strand *strand = ready->first;
-    if (strand) {
-        ready->first = strand->next_free;
-        if (!ready->first)
-            ready->last = &ready->first;
-        /* relaxed: under the lock; only a count too low would hurt. */
-        filch_fetch_add_relaxed(&ready->count, -1u);
-    }
-    filch_lock_release(&ready->lock);
-    return strand;
-}
-
-bool filch_ready_is_empty(filch_ready *ready)
-{
-    /* seq_cst [ready-or-sleep] */
-    return filch_load_seq_cst(&ready->count) == 0;
-}
-
 filch_strand *filch_strand_find_guard(filch_strands *list, const void *address)
 {
     for (filch_strand *s = list->all; s; s = s->next_all) {

@@ -9,6 +9,7 @@
 #define FILCH_STRAND_STRAND_H
 
 #include "base/lock.h"
+#include "deque/queue.h"
 #include "deque/split.h"
 #include "strand/context.h"
 
@@ -33,6 +34,7 @@ struct filch_strand {
     unsigned id;
     size_t stack_bytes;
     filch_strand *next_free, *next_all; /* under the lock of the list it is in */
+    filch_link link;                    /* in the queue of strands that may go on */
 };
 
 static inline filch_strand *filch_strand_of(const filch_slot *f)
@@ -40,17 +42,10 @@ static inline filch_strand *filch_strand_of(const filch_slot *f)
     return (filch_strand *)FILCH_LIMITS(f);
 }
 
-/* Strands that may go on, and nobody has taken yet: first in, first out, linked through next_free. */
-typedef struct filch_ready {
-    filch_lock lock;
-    filch_strand *first, **last;
-    filch_atomic_u32 count;
-} filch_ready;
-
-void filch_ready_init(filch_ready *ready);
-void filch_ready_push(filch_ready *ready, filch_strand *strand);
-filch_strand *filch_ready_take(filch_ready *ready);
-bool filch_ready_is_empty(filch_ready *ready);
+static inline filch_strand *filch_strand_of_link(filch_link *link)
+{
+    return (filch_strand *)((char *)link - offsetof(filch_strand, link));
+}
 
 /* All strands of a pool. */
 typedef struct filch_strands {

@@ -185,8 +185,8 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     err = create_alive(pool);
     if (err)
         goto free_workers;
-    filch_inject_init(&pool->inject);
-    filch_ready_init(&pool->ready);
+    filch_queue_init(&pool->inject);
+    filch_queue_init(&pool->ready);
     filch_strands_init(&pool->strands, pool->options.stack_bytes);
     reset_seats(pool);
     /* One strand is there from the beginning: with it, every task can be run, if need be one by one. */
@@ -268,8 +268,8 @@ int filch_pool_destroy(filch_pool *pool)
 static void rebuild(filch_pool *pool)
 {
     /* What was queued is the parent's, and may lie on stacks that are gone. */
-    filch_inject_init(&pool->inject);
-    filch_ready_init(&pool->ready);
+    filch_queue_init(&pool->inject);
+    filch_queue_init(&pool->ready);
     filch_strands_rebuild(&pool->strands);
     reset_seats(pool);
 }
@@ -385,21 +385,21 @@ static void visit_if_no_threads(filch_pool *pool)
 {
     /* relaxed: both only grow in the direction that matters; whoever leaves a seat looks again. */
     if (filch_load_relaxed(&pool->thread_count) == 0 && filch_sleep_sleeper_count(&pool->sleep) == 0)
-        while ((!filch_inject_is_empty(&pool->inject) || !filch_ready_is_empty(&pool->ready)) &&
+        while ((!filch_queue_is_empty(&pool->inject) || !filch_queue_is_empty(&pool->ready)) &&
                visit(pool, NULL))
             ;
 }
 
 void filch_pool_inject(filch_pool *pool, filch_job *job)
 {
-    filch_inject_push(&pool->inject, job);
+    filch_queue_push(&pool->inject, &job->link);
     filch_pool_notify(pool, NULL);
     visit_if_no_threads(pool);
 }
 
 void filch_pool_resume(filch_pool *pool, filch_strand *strand)
 {
-    filch_ready_push(&pool->ready, strand);
+    filch_queue_push(&pool->ready, &strand->link);
     filch_pool_notify(pool, NULL);
     visit_if_no_threads(pool);
 }

@@ -169,9 +169,10 @@ static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *),
 
 static filch_strand *take_injected(filch_worker *worker)
 {
-    filch_job *job = have_spare(worker) ? filch_inject_take(&worker->pool->inject) : NULL;
-    if (!job)
+    filch_link *link = have_spare(worker) ? filch_queue_take(&worker->pool->inject) : NULL;
+    if (!link)
         return NULL;
+    filch_job *job = (filch_job *)link;
     filch_count(worker, FILCH_COUNT_injected);
     return prepare(worker, run_job, job, job);
 }
@@ -214,12 +215,18 @@ static filch_strand *steal(filch_worker *worker, bool ask)
     return NULL;
 }
 
+static filch_strand *take_ready(filch_pool *pool)
+{
+    filch_link *link = filch_queue_take(&pool->ready);
+    return link ? filch_strand_of_link(link) : NULL;
+}
+
 static filch_strand *find(filch_worker *worker, bool ask)
 {
     filch_strand *strand = worker->next;
     worker->next = NULL;
     if (!strand && !worker->root) {
-        strand = filch_ready_take(&worker->pool->ready);
+        strand = take_ready(worker->pool);
         if (!strand)
             strand = take_injected(worker);
     }
@@ -281,11 +288,11 @@ static void run(filch_worker *worker, filch_strand *strand)
     }
 }
 
-/* Is there work that nobody has? With `ask`, strands that show none are asked to publish what they have: all of them, since
- * what was found may be gone before somebody comes for it. */
-static bool look_everywhere(filch_pool *pool, bool ask)
+/* Is there work that nobody has? Strands that show none are asked to publish what they have: all of them, since what was
+ * found may be gone before somebody comes for it. */
+static bool look_everywhere(filch_pool *pool)
 {
-    bool found = !filch_ready_is_empty(&pool->ready) || !filch_inject_is_empty(&pool->inject);
+    bool found = !filch_queue_is_empty(&pool->ready) || !filch_queue_is_empty(&pool->inject);
     for (unsigned i = 0; i < pool->worker_count; i++) {
         /* acquire [strand-shown], seq_cst [strand-or-sleep] */
         filch_strand *strand = filch_load_seq_cst(&pool->workers[i]->strand);
@@ -293,26 +300,24 @@ static bool look_everywhere(filch_pool *pool, bool ask)
             continue;
         if (filch_split_has_public(&strand->split))
             found = true;
-        else if (ask)
+        else
             filch_split_ask(&strand->split, true);
-        if (found && !ask)
-            break;
     }
     return found;
 }
 
 void filch_pool_notify_if_work(filch_pool *pool)
 {
-    if (look_everywhere(pool, true))
+    if (look_everywhere(pool))
         filch_pool_notify(pool, NULL);
 }
 
-/* A searcher has found something. Others may have published meanwhile and counted on it. */
+/* A searcher has found something. Others may have published meanwhile and counted on it, and taken back what they published. */
 static void stop_searching(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
     if (filch_sleep_found(&pool->sleep) && filch_sleep_sleeper_count(&pool->sleep) > 0 &&
-        look_everywhere(pool, false))
+        look_everywhere(pool))
         filch_pool_notify(pool, worker);
 }
 
@@ -369,9 +374,8 @@ static void fetch_cold(filch_worker *worker)
 {
     /* relaxed: a guess. */
     filch_strand *strand = filch_load_relaxed(&worker->shelf);
-    filch_inject *inject = &worker->pool->inject;
 
-    __builtin_prefetch(inject);
+    __builtin_prefetch(&worker->pool->inject);
     __builtin_prefetch(&worker->strand, 1);
     __builtin_prefetch(&worker->pool->ready);
     if (strand) {
@@ -413,7 +417,7 @@ void *filch_worker_main(void *argument)
                          searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
         if (may_run)
             filch_pool_notify_if_work(pool);
-        else if (!filch_ready_is_empty(&pool->ready))
+        else if (!filch_queue_is_empty(&pool->ready))
             filch_pool_notify(pool, worker);
         /* seq_cst [stop-or-sleep] */
         if (filch_load_seq_cst(&pool->stopping)) {

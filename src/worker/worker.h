@@ -13,10 +13,11 @@
 #define FILCH_WORKER_WORKER_H
 
 #include "base/topology.h"
-#include "deque/inject.h"
+#include "deque/queue.h"
 #include "sleep/sleep.h"
 #include "steal/policy.h"
 #include "strand/strand.h"
+#include "worker/job.h"
 #include "worker/overflow.h"
 
 #include <filch/trace.h>
@@ -79,8 +80,8 @@ struct filch_pool {
     uint64_t spin_ns;
     filch_worker **workers;
     filch_strands strands;
-    filch_inject inject;
-    filch_ready ready; /* strands whose wait is over */
+    filch_queue inject; /* jobs */
+    filch_queue ready;  /* strands whose wait is over */
     filch_sleep sleep;  /* seats of idle workers */
     filch_sleep vacant; /* seats whose thread could not be started: only for guests */
     filch_atomic_u32 thread_count;

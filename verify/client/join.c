@@ -2,19 +2,19 @@
 /*
  * A join that waits: the forker leaves its strand, the thief that completes the child enters it, or the forker's own worker does.
  *
- * T1 runs a strand, T2 and perhaps T3 steal from it: all through the functions of src/worker/worker.c, which is part of this file, on a pool that
- * has nothing but seats and strands. The strand runs a script: f forks a task, F one that forks and joins another, j joins the newest. All scripts up
+ * T1 runs a strand, T2 and perhaps T3 steal from it: all through the functions of src/worker/worker.c, which is part of this file, on a pool without
+ * threads. The strand runs a script: f forks a task, F one that forks and joins another, j joins the newest. All scripts up
  * to a length are generated. Slots, and the thieves' strands, are used again as soon as they are free.
  */
 #include "worker/worker.c"
 
 #include "mc/mc.h"
+#include "small_pool.h"
 
 #include <filch/task.h>
 #include <stdio.h>
 
 #define TASKS 8
-#define STACK_BYTES ((size_t)16 << 10)
 
 static filch_pool *pool;
 static filch_strand *first;
@@ -64,18 +64,9 @@ static void run_script(filch_strand *self)
 
 static void setup(void)
 {
-    pool = calloc(1, sizeof *pool);
-    pool->worker_count = 1 + thieves;
-    pool->policy = filch_policy_find(FILCH_VICTIM_LAST);
-    pool->workers = calloc(pool->worker_count, sizeof *pool->workers);
-    filch_strands_init(&pool->strands, STACK_BYTES);
-    for (unsigned i = 0; i < pool->worker_count; i++) {
-        filch_worker *worker = calloc(1, sizeof *worker);
-        worker->pool = pool;
-        worker->index = i;
-        filch_victims_init(&worker->victims, i, pool->worker_count);
-        have_spare(pool->workers[i] = worker);
-    }
+    pool = make_small_pool(1 + thieves);
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        have_spare(pool->workers[i]);
     first = prepare(pool->workers[0], run_script, NULL, NULL);
 }
 

@@ -48,7 +48,7 @@ static void setup(void)
     }
 }
 
-/* As filch_inject_push and filch_inject_take do under the lock. */
+/* As filch_queue_push and filch_queue_take do under the lock. */
 static void inject(uint32_t count)
 {
     filch_fetch_add_seq_cst(&pool->inject.count, count);

@@ -25,8 +25,10 @@
 #endif
 #define STRANDS (JOBS + FORKS) /* at most one for each task */
 #define POOL_IS_THERE skip
-#ifndef ASK_WHEN_LEAVING
-#define ASK_WHEN_LEAVING false
+#ifdef BUG_LEAVES_WITHOUT_ASKING
+#define ASKS_WHEN_LEAVING false
+#else
+#define ASKS_WHEN_LEAVING true
 #endif
 
 #include "sleep.pml"
@@ -47,7 +49,7 @@ typedef Strand {
 Strand strand[STRANDS + 1]; /* from 1 on */
 mtype slot[STRANDS * FORKS] = FREE;
 byte shown[WORKERS]; /* filch_worker.strand */
-byte inject;         /* filch_inject: its lock is never held between steps */
+byte inject;         /* filch_queue: its lock is never held between steps */
 
 byte submitted, forks_left = FORKS, done_count;
 
@@ -358,7 +360,7 @@ inline stop_searching()
            :: else -> was_last = false
            fi
        };
-       look_everywhere(ASK_WHEN_LEAVING);
+       look_everywhere(ASKS_WHEN_LEAVING);
        if
        :: found -> found = false;
           filch_pool_notify()
@@ -540,7 +542,7 @@ active proctype outside()
 #ifdef BUG_NOTIFY_BEFORE_INJECT
        filch_pool_notify();
 #endif
-       atomic { /* filch_inject_push */
+       atomic { /* filch_queue_push */
            inject++;
            submitted++
        };

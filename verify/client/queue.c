@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inject queue: every job that is pushed is taken once, those of one thread in their order.
+ * A queue for all threads: every job that is pushed is taken once, those of one thread in their order.
  *
  * A script is what each thread does: p pushes a job, t tries to take one. All scripts of two threads with up to two operations
  * each are run, and those of three threads with one. The lock underneath is checked with it.
  */
-#include "deque/inject.h"
+#include "deque/queue.h"
 #include "mc/mc.h"
 
 #include <stdio.h>
@@ -14,23 +14,23 @@
 #define LENGTH 2
 
 typedef struct job {
-    filch_job job;
+    filch_link link;
     int pusher, number;
     int taken; /* under no lock: whoever takes a job has it alone */
 } job;
 
-static filch_inject queue;
+static filch_queue queue;
 static job jobs[THREADS][LENGTH];
 static char script[THREADS][LENGTH + 1];
 
 static void setup(void)
 {
-    filch_inject_init(&queue);
+    filch_queue_init(&queue);
 }
 
 static void take(int last_number[THREADS])
 {
-    job *j = (job *)filch_inject_take(&queue);
+    job *j = (job *)filch_queue_take(&queue);
 
     if (!j)
         return;
@@ -50,7 +50,7 @@ static void run_script(void)
         }
         job *j = &jobs[t][count++];
         *j = (job){.pusher = t, .number = count};
-        filch_inject_push(&queue, &j->job);
+        filch_queue_push(&queue, &j->link);
     }
 }
 
@@ -58,9 +58,9 @@ static void finish(void)
 {
     int last_number[THREADS] = {0};
 
-    while (!filch_inject_is_empty(&queue))
+    while (!filch_queue_is_empty(&queue))
         take(last_number);
-    mc_check(!filch_inject_take(&queue), "the count says that the queue is empty");
+    mc_check(!filch_queue_take(&queue), "the count says that the queue is empty");
     for (int t = 0; t < THREADS; t++)
         for (int i = 0; i < LENGTH; i++)
             mc_check(jobs[t][i].taken == (jobs[t][i].number > 0), "every job is taken");
@@ -83,7 +83,7 @@ static void run(mc_result *total, const mc_options *options, unsigned a, unsigne
     make_script(script[0], a);
     make_script(script[1], b);
     make_script(script[2], c);
-    snprintf(name, sizeof name, "inject %s %s %s", script[0], script[1], script[2]);
+    snprintf(name, sizeof name, "queue %s %s %s", script[0], script[1], script[2]);
     mc_program program = {
         .name = name, .setup = setup, .threads = {run_script, run_script}, .finish = finish};
     if (c)
@@ -94,7 +94,7 @@ static void run(mc_result *total, const mc_options *options, unsigned a, unsigne
 int main(int argc, char **argv)
 {
     mc_options options = mc_arguments(argc, argv);
-    mc_result total = {.name = "inject"};
+    mc_result total = {.name = "queue"};
 
     options.spins = MC_ALWAYS;
     for (unsigned a = 1; a <= 6; a++)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A queue for all threads, first in, first out: tasks that come from outside the pool, and strands that may go on.
+ *
+ * A lock and a list: it is used once per entry, and then for a few nanoseconds. An entry has a filch_link in it.
+ *
+ * Edges
+ *   queued-or-sleep  filch_queue_push: count  x  filch_queue_is_empty
+ *                    with the sleep word (src/sleep/README.md).
+ */
+#ifndef FILCH_DEQUE_QUEUE_H
+#define FILCH_DEQUE_QUEUE_H
+
+#include "base/lock.h"
+
+typedef struct filch_link filch_link;
+struct filch_link {
+    filch_link *next; /* under the queue's lock */
+};
+
+typedef struct filch_queue {
+    filch_lock lock;
+    filch_link *first, **last;
+    filch_atomic_u32 count;
+} filch_queue;
+
+void filch_queue_init(filch_queue *queue);
+void filch_queue_push(filch_queue *queue, filch_link *entry);
+
+/* The oldest entry, or NULL. */
+filch_link *filch_queue_take(filch_queue *queue);
+
+static inline bool filch_queue_is_empty(filch_queue *queue)
+{
+    /* seq_cst [queued-or-sleep] */
+    return filch_load_seq_cst(&queue->count) == 0;
+}
+
+#endif

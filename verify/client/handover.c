@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What passes from one thread to another, beside the tasks that are forked: the end of a job, to a thread or to a strand that waits for it; the
+ * strand, to whoever takes it from the queue; a spare strand, over the shelf; the end of the last job, to who may destroy the pool; a pool
+ * made anew in the child of a fork().
+ *
+ * Each is played by the shipped functions (src/worker/worker.c is part of this file) on a pool without threads, and explored in full, but for
+ * the one with a sleeper. What is handed over is plain memory: without the order that the operation promises, it is a race.
+ */
+#include "worker/worker.c"
+
+#include "mc/mc.h"
+#include "small_pool.h"
+
+#include <stdio.h>
+
+static filch_pool *pool;
+static filch_job *job;
+static int result;  /* of the job; plain */
+static int went_on; /* how often the strand that waits did; plain, it belongs to whoever runs the strand */
+static filch_strand *first;
+
+/* ---- a job ends -------------------------------------------------------------------------------- */
+
+static void setup_job(void)
+{
+    pool = make_small_pool(2);
+    job = calloc(1, sizeof *job);
+}
+
+static void end_job(void)
+{
+    result = 42;
+    finish_job(job);
+}
+
+static void wait_for_job(void)
+{
+    filch_job_wait(job);
+    mc_check(result == 42, "who waits for a job sees what it did");
+    free(job);
+}
+
+/* ---- a strand waits for it --------------------------------------------------------------------- */
+
+static void wait_on_strand(filch_strand *self)
+{
+    (void)self;
+    filch_worker_wait(job);
+    mc_check(result == 42, "a strand that waits for a job sees what it did");
+    went_on++;
+    free(job);
+}
+
+static void setup_strand(void)
+{
+    setup_job();
+    have_spare(pool->workers[0]);
+    first = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
+    filch_pool_begin(pool);
+}
+
+static void setup_sleeper(void)
+{
+    setup_strand();
+    filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
+}
+
+/* The loop of a worker that has a strand to begin with, or none, until it sleeps for good. */
+static void work(filch_worker *worker, filch_strand *strand)
+{
+    const filch_visit visit = {.worker = worker};
+
+    set_self(&visit);
+    for (;;) {
+        while (strand || (strand = find(worker, false))) {
+            run(worker, strand);
+            strand = NULL;
+        }
+        shelve_spare(worker);
+        filch_sleep_push(&pool->sleep, worker->index, FILCH_ROLE_RUNNING);
+        filch_pool_notify_if_work(pool);
+        filch_seat_sleep(&worker->seat);
+        filch_sleep_found(&pool->sleep);
+    }
+}
+
+static void first_worker(void)
+{
+    work(pool->workers[0], first);
+}
+
+/* Was asleep: setup has pushed its seat. */
+static void second_worker(void)
+{
+    filch_seat_sleep(&pool->workers[1]->seat);
+    filch_sleep_found(&pool->sleep);
+    work(pool->workers[1], NULL);
+}
+
+static MC_OUTSIDE bool has_gone_on(void)
+{
+    return went_on == 1;
+}
+
+/* ---- the shelf --------------------------------------------------------------------------------- */
+
+static void setup_shelf(void)
+{
+    pool = make_small_pool(2);
+    have_spare(pool->workers[0]);
+}
+
+/* The second time there is one on the shelf already, unless it was taken. */
+static void shelve(void)
+{
+    filch_worker *worker = pool->workers[0];
+
+    for (uintptr_t i = 1; i <= 2; i++) {
+        have_spare(worker);
+        worker->spare->argument = (void *)i;
+        shelve_spare(worker);
+    }
+}
+
+static void take_shelved(void)
+{
+    filch_strand *strand = take_from_shelf(pool->workers[0]);
+
+    if (strand)
+        mc_check(strand->argument && (strand->argument = NULL) == NULL, "a strand is taken once, as it was left");
+}
+
+/* ---- the end of the last job ------------------------------------------------------------------- */
+
+static int touched[2];
+
+static void setup_pending(void)
+{
+    pool = make_small_pool(2);
+    filch_pool_begin(pool);
+    filch_pool_begin(pool);
+}
+
+static void end_one(void)
+{
+    touched[mc_self() - 1] = 1;
+    filch_pool_end(pool);
+}
+
+static void begin_and_end(void)
+{
+    filch_pool_begin(pool);
+    end_one();
+    touched[mc_self() - 1] = 2;
+    filch_pool_end(pool);
+}
+
+static void wait_for_all(void)
+{
+    mc_check(filch_pool_wait(pool) == 0, "all jobs have ended");
+    mc_check(touched[0] > 0 && touched[1] > 0, "who waits for all sees what they did");
+}
+
+static void wait_and_free(void)
+{
+    wait_for_all();
+    free(pool);
+}
+
+/* ---- a pool made anew in the child of a fork() ------------------------------------------------- */
+
+static void setup_forked(void)
+{
+    pool = make_small_pool(1);
+    filch_strand_give(&pool->strands, filch_strand_take(&pool->strands));
+    filch_store_relaxed(pool->alive, 0);
+    pool->workers[0]->haste = 3;
+}
+
+static void use_forked(void)
+{
+    mc_check(filch_pool_wait(pool) == 0, "the pool is usable again");
+    mc_check(filch_pool_is_alive(pool), "and alive");
+    mc_check(pool->workers[0]->haste == 0 && !pool->inject.first, "it was made anew");
+}
+
+/* Not while it is made anew by another. */
+static void look_at_forked(void)
+{
+    if (filch_pool_is_alive(pool))
+        mc_check(pool->workers[0]->haste == 0, "a pool that is alive was made anew");
+}
+
+/* ---- programs ---------------------------------------------------------------------------------- */
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv), resting = options;
+    resting.may_rest = has_gone_on;
+    mc_options bounded = mc_bounded(resting, 2, 1);
+    const struct {
+        mc_program program;
+        const mc_options *options;
+    } programs[] = {
+        {{"job, thread", setup_job, {end_job, wait_for_job}, NULL}, &options},
+        {{"job, strand", setup_strand, {end_job, first_worker}, NULL}, &resting},
+        {{"job, strand, sleeper", setup_sleeper, {end_job, first_worker, second_worker}, NULL}, &bounded},
+        {{"shelf", setup_shelf, {shelve, take_shelved}, NULL}, &options},
+        {{"shelf, two", setup_shelf, {shelve, take_shelved, take_shelved}, NULL}, &options},
+        {{"pending", setup_pending, {end_one, end_one, wait_and_free}, NULL}, &options},
+        {{"pending, more", setup_pending, {end_one, begin_and_end, wait_for_all}, NULL}, &options},
+        {{"pending, two", setup_pending, {end_one, end_one, wait_for_all, wait_for_all}, NULL}, &options},
+        {{"forked", setup_forked, {use_forked, use_forked, look_at_forked}, NULL}, &options},
+    };
+    int code = 0;
+
+    for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        mc_result r = mc_run(&programs[i].program, programs[i].options);
+        code |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
+    }
+    return code;
+}

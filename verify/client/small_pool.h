@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A pool for clients that play its workers themselves: seats and strands, no threads, nothing from the machine.
+ *
+ * Include it after worker/worker.c, which is part of such a client.
+ */
+#ifndef CLIENT_SMALL_POOL_H
+#define CLIENT_SMALL_POOL_H
+
+#include <stdlib.h>
+
+#define SMALL_STACK_BYTES ((size_t)16 << 10)
+
+static inline filch_pool *make_small_pool(unsigned worker_count)
+{
+    filch_pool *pool = calloc(1, sizeof *pool);
+
+    pool->worker_count = worker_count;
+    pool->options.name = "small";
+    pool->options.wait = FILCH_WAIT_POWER;
+    pool->policy = filch_policy_find(FILCH_VICTIM_LAST);
+    pool->workers = calloc(worker_count, sizeof *pool->workers);
+    pool->sleep.seats = pool->vacant.seats = calloc(worker_count, sizeof *pool->sleep.seats);
+    pool->alive = calloc(1, sizeof *pool->alive);
+    filch_store_relaxed(pool->alive, 1);
+    /* There are threads: nobody from outside need do the work. */
+    filch_store_relaxed(&pool->thread_count, worker_count);
+    filch_queue_init(&pool->inject);
+    filch_queue_init(&pool->ready);
+    filch_strands_init(&pool->strands, SMALL_STACK_BYTES);
+    for (unsigned i = 0; i < worker_count; i++) {
+        filch_worker *worker = pool->workers[i] = calloc(1, sizeof *worker);
+        worker->pool = pool;
+        worker->index = i;
+        worker->has_thread = true;
+        filch_victims_init(&worker->victims, i, worker_count);
+        pool->sleep.seats[i] = &worker->seat;
+    }
+    return pool;
+}
+
+#endif
