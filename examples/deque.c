@@ -57,7 +57,7 @@ int main(void)
 {
     pthread_t threads[THIEVES];
     int stolen[THIEVES] = {0}, started = 0, popped = 0, primes = 0;
-    struct chunk *chunk;
+    void *chunk;
 
     if (filch_chaselev_init(&deque, 0))
         return 1;
@@ -71,7 +71,7 @@ int main(void)
         if (filch_chaselev_push(&deque, &chunks[i]))
             count(&chunks[i]); /* no memory: do it at once */
     }
-    while ((chunk = filch_chaselev_pop(&deque))) { /* the newest */
+    while (filch_chaselev_pop(&deque, &chunk)) { /* the newest */
         count(chunk);
         popped++;
     }

@@ -15,6 +15,16 @@ static unsigned allocations, allocations_max = UINT_MAX;
 
 static char entries[1 << 20]; /* the address of entry i is what is pushed */
 
+/* What is popped, or NULL. */
+static void *pop(filch_chaselev *d)
+{
+    void *entry = NULL;
+    bool is_popped = filch_chaselev_pop(d, &entry);
+
+    assert_int_equal(is_popped, entry != NULL);
+    return entry;
+}
+
 static uint64_t capacity_of(filch_chaselev *d)
 {
     /* relaxed: one thread. */
@@ -36,14 +46,14 @@ TEST(the_newest_is_popped_and_the_oldest_stolen)
         for (int i = 0; i < 5; i++)
             assert_int_equal(filch_chaselev_push(&d, &entries[i]), 0);
 
-        assert_ptr_equal(filch_chaselev_pop(&d), &entries[4]);
+        assert_ptr_equal(pop(&d), &entries[4]);
         assert_int_equal(filch_chaselev_steal(&d, &entry), FILCH_STEAL_WON);
         assert_ptr_equal(entry, &entries[0]);
-        assert_ptr_equal(filch_chaselev_pop(&d), &entries[3]);
+        assert_ptr_equal(pop(&d), &entries[3]);
         assert_int_equal(filch_chaselev_steal(&d, &entry), FILCH_STEAL_WON);
         assert_ptr_equal(entry, &entries[1]);
-        assert_ptr_equal(filch_chaselev_pop(&d), &entries[2]);
-        assert_null(filch_chaselev_pop(&d));
+        assert_ptr_equal(pop(&d), &entries[2]);
+        assert_null(pop(&d));
         filch_chaselev_fini(&d);
     }
 }
@@ -70,7 +80,7 @@ TEST(every_operation_does_what_a_plain_deque_does)
                 assert_int_equal(filch_chaselev_push(&d, &entries[pushed++]), 0);
             } else if (filch_rng_next(&rng) % 3) {
                 void *expected = newest > oldest ? plain[--newest] : NULL;
-                assert_ptr_equal(filch_chaselev_pop(&d), expected);
+                assert_ptr_equal(pop(&d), expected);
             } else if (newest > oldest) {
                 assert_int_equal(filch_chaselev_steal(&d, &entry), FILCH_STEAL_WON);
                 assert_ptr_equal(entry, plain[oldest++]);
@@ -95,7 +105,7 @@ static void push_many(filch_chaselev *d, size_t count)
 static void pop_all(filch_chaselev *d, size_t count)
 {
     for (size_t i = count; i-- > 0;)
-        assert_ptr_equal(filch_chaselev_pop(d), &entries[i]);
+        assert_ptr_equal(pop(d), &entries[i]);
 }
 
 TEST(each_size_is_allocated_once)
@@ -108,7 +118,7 @@ TEST(each_size_is_allocated_once)
         push_many(&d, 1000);
         pop_all(&d, 1000);
         while (capacity_of(&d) > 4)
-            assert_null(filch_chaselev_pop(&d));
+            assert_null(pop(&d));
     }
 
     assert_int_equal(allocations, 9); /* 4, 8 ... 1024 */
@@ -134,8 +144,8 @@ TEST(without_memory_a_full_array_stays_full)
     assert_int_equal(filch_chaselev_push(&d, &entries[9]), 0);
 
     for (int i = 9; i > 0; i--)
-        assert_ptr_equal(filch_chaselev_pop(&d), &entries[i]);
-    assert_null(filch_chaselev_pop(&d));
+        assert_ptr_equal(pop(&d), &entries[i]);
+    assert_null(pop(&d));
     filch_chaselev_fini(&d);
 }
 
@@ -146,14 +156,15 @@ TEST(a_capacity_is_rounded_up_and_never_undercut)
     assert_int_equal(filch_chaselev_init(&d, 5), 0);
     assert_int_equal(capacity_of(&d), 8);
     for (int i = 0; i < 3; i++)
-        assert_null(filch_chaselev_pop(&d));
+        assert_null(pop(&d));
     assert_int_equal(capacity_of(&d), 8);
     filch_chaselev_fini(&d);
 
     assert_int_equal(filch_chaselev_init(&d, 0), 0);
     assert_int_equal(capacity_of(&d), FILCH_CHASELEV_CAPACITY);
     filch_chaselev_fini(&d);
-    assert_int_equal(filch_chaselev_init(&d, SIZE_MAX), -ENOMEM);
+    assert_int_equal(filch_chaselev_init(&d, SIZE_MAX), -EINVAL);
+    assert_int_equal(filch_chaselev_init(&d, SIZE_MAX / 32), -ENOMEM);
 }
 
 /* Entries go through: the owner only pushes, a thief takes them all. */
@@ -208,7 +219,7 @@ TEST(after_a_burst_the_memory_goes_back)
 
     pop_all(&d, most);
     for (int i = 0; i < 4; i++)
-        assert_null(filch_chaselev_pop(&d));
+        assert_null(pop(&d));
 
     assert_int_equal(capacity_of(&d), most / 16);
     for (uint64_t c = most; c >= most / 4; c /= 2)

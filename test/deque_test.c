@@ -46,7 +46,7 @@ TEST(a_new_deque_is_empty)
 
     assert_int_equal(deque_init(&d, 4), 0);
 
-    assert_null(deque_pop(&d));
+    assert_false(deque_pop(&d, &entry));
     assert_int_equal(deque_steal(&d, &entry), FILCH_STEAL_EMPTY);
     assert_int_equal(deque_size_hint(&d), 0);
     assert_ptr_equal(entry, &d);
@@ -64,30 +64,35 @@ TEST(one_entry_is_popped_or_stolen)
         assert_int_equal(deque_size_hint(&d), 1);
 
         if (i % 2) {
-            assert_ptr_equal(deque_pop(&d), &items[i]);
+            assert_true(deque_pop(&d, &entry));
+            assert_ptr_equal(entry, &items[i]);
         } else {
             assert_int_equal(deque_steal(&d, &entry), FILCH_STEAL_WON);
             assert_ptr_equal(entry, &items[i]);
         }
 
-        assert_null(deque_pop(&d));
+        assert_false(deque_pop(&d, &entry));
         assert_int_equal(deque_steal(&d, &entry), FILCH_STEAL_EMPTY);
         assert_int_equal(deque_size_hint(&d), 0);
     }
     deque_fini(&d);
 }
 
-TEST(null_is_no_entry)
+TEST(null_is_an_entry)
 {
     deque d;
+    void *entry = &d;
+    assert_int_equal(deque_init(&d, 2), 0);
 
-    assert_int_equal(deque_init(&d, 1), 0);
-    assert_int_equal(deque_push(&d, items), 0);
-
-    assert_int_equal(deque_push(&d, NULL), -EINVAL);
-
+    assert_int_equal(deque_push(&d, NULL), 0);
     assert_int_equal(deque_size_hint(&d), 1);
-    assert_ptr_equal(deque_pop(&d), items);
+    assert_true(deque_pop(&d, &entry));
+    assert_null(entry);
+
+    entry = &d;
+    assert_int_equal(deque_push(&d, NULL), 0);
+    assert_int_equal(deque_steal(&d, &entry), FILCH_STEAL_WON);
+    assert_null(entry);
     deque_fini(&d);
 }
 
@@ -105,7 +110,7 @@ static size_t drain(deque *d)
     size_t count = 0;
     void *entry;
 
-    while ((entry = deque_pop(d))) {
+    while (deque_pop(d, &entry)) {
         take(entry);
         count++;
         if (deque_steal(d, &entry) == FILCH_STEAL_WON) {
@@ -134,9 +139,9 @@ TEST(what_is_pushed_is_obtained_once)
             if (filch_rng_next(&rng) % 10 < pushes) {
                 pushed += deque_push(&d, &items[pushed]) == 0;
             } else if (filch_rng_next(&rng) % 2) {
-                entry = deque_pop(&d);
-                assert_int_equal(entry != NULL, pushed > taken);
-                if (entry)
+                bool is_popped = deque_pop(&d, &entry);
+                assert_int_equal(is_popped, pushed > taken);
+                if (is_popped)
                     take(entry), taken++;
             } else {
                 filch_steal_result result = deque_steal(&d, &entry);
@@ -168,6 +173,7 @@ TEST(a_push_that_fails_changes_nothing)
 {
     deque d;
     size_t pushed = 0;
+    void *entry = NULL;
     int err;
     memset(items, 0, sizeof items);
     assert_int_equal(deque_init(&d, 8), 0);
@@ -179,7 +185,8 @@ TEST(a_push_that_fails_changes_nothing)
     assert_true(pushed >= 8);
     assert_int_equal(deque_push(&d, &items[pushed]), err);
     assert_int_equal(deque_size_hint(&d), pushed);
-    take(deque_pop(&d));
+    assert_true(deque_pop(&d, &entry));
+    take(entry);
     assert_int_equal(deque_push(&d, &items[pushed++]), 0); /* there is room again */
     is_memory_out = false;
     if (err == -ENOMEM)
@@ -275,7 +282,7 @@ static void run_owner(filch_rng *rng)
             }
         }
         for (uint64_t i = filch_rng_next(rng) % pops; i > 0; i--) {
-            if ((entry = deque_pop(&game.d))) {
+            if (deque_pop(&game.d, &entry)) {
                 take_node(entry);
                 game.popped++;
             }
@@ -303,7 +310,7 @@ static void play(filch_rng *rng, unsigned thieves, stolen *total)
         CHECK(pthread_create(&thread[i], NULL, run_thief, &game.stolen[i]) == 0);
     run_owner(rng);
     /* The owner takes part until the end, or leaves all to the thieves. */
-    while (filch_rng_next(rng) % 64 && (entry = deque_pop(&game.d))) {
+    while (filch_rng_next(rng) % 64 && deque_pop(&game.d, &entry)) {
         take_node(entry);
         game.popped++;
     }
@@ -314,7 +321,7 @@ static void play(filch_rng *rng, unsigned thieves, stolen *total)
         total->lost += game.stolen[i].lost;
         total->empty += game.stolen[i].empty;
     }
-    while ((entry = deque_pop(&game.d))) {
+    while (deque_pop(&game.d, &entry)) {
         take_node(entry);
         rest++;
     }
@@ -355,7 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_new_deque_is_empty),
         cmocka_unit_test(one_entry_is_popped_or_stolen),
-        cmocka_unit_test(null_is_no_entry),
+        cmocka_unit_test(null_is_an_entry),
         cmocka_unit_test(what_is_pushed_is_obtained_once),
         cmocka_unit_test(without_memory_there_is_no_deque),
         cmocka_unit_test(a_push_that_fails_changes_nothing),

@@ -8,7 +8,7 @@
  * prepared by one thread before the others start; there s steals.
  *
  *     each entry     is obtained once; its data is plain, so that a race for it is found; a refused one is never seen
- *     pop            returns the newest that was not stolen; NULL only if thieves have, or are about to have, all the others
+ *     pop            returns the newest that was not stolen; false only if thieves have, or are about to have, all the others
  *     steal          returns the oldest: whatever lay below an entry that was stolen was stolen, too
  *     EMPTY          is said only when it was: in the scripts of `empty` the owner announces each push and the thief what it was told
  *     LOST           has a winner
@@ -101,11 +101,12 @@ static void pop(void)
         uint32_t at = filch_load_acquire(&seen_empty[i]);
         empty_at = at > empty_at ? at : empty_at;
     }
-    entry *e = filch_chaselev_pop(&deque);
-    if (!e) {
+    void *got;
+    if (!filch_chaselev_pop(&deque, &got)) {
         depth = 0; /* thieves have them */
         return;
     }
+    entry *e = got;
     pops++;
     take(e);
     mc_check(depth > 0 && e == &entries[stack[depth - 1]], "the newest entry is popped");

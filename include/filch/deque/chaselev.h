@@ -60,8 +60,6 @@
 extern "C" {
 #endif
 
-typedef FILCH_ATOMIC(void *) filch_chaselev_slot;
-
 /* A circular array; its slots follow in the same memory. */
 typedef struct filch_chaselev_array {
     uint64_t mask;                        /* capacity - 1; constant */
@@ -79,26 +77,28 @@ typedef struct filch_chaselev {
     filch_atomic_u64 bottom __attribute__((aligned(FILCH_CACHE_LINE)));
     FILCH_ATOMIC(filch_chaselev_array *) array;
     uint64_t top_seen; /* owner only: top was here or further */
+    filch_deque_owner owner;
 } filch_chaselev;
 
 #define FILCH_CHASELEV_CAPACITY 64 /* at first, unless said otherwise */
+#define FILCH_CHASELEV_CAPACITY_MAX (SIZE_MAX / 4 / sizeof(filch_deque_slot))
 
 /* ---- arrays; owner only ------------------------------------------------------------------------ */
 
-FILCH_INLINE filch_chaselev_slot *filch_chaselev_slot_at(filch_chaselev_array *a, uint64_t index)
+FILCH_INLINE filch_deque_slot *filch_chaselev_slot_at(filch_chaselev_array *a, uint64_t index)
 {
-    return (filch_chaselev_slot *)(a + 1) + (index & a->mask);
+    return (filch_deque_slot *)(a + 1) + (index & a->mask);
 }
 
-/* NULL: no memory. The slots are NULL, as thieves that come too late read some that were never used. */
+/* NULL: no memory. The slots are zero, as thieves that come too late read some that were never used. */
 FILCH_INLINE filch_chaselev_array *filch_chaselev_array_create(uint64_t capacity,
                                                                filch_chaselev_array *smaller)
 {
     const size_t line = FILCH_CACHE_LINE;
 
-    if (capacity > SIZE_MAX / (4 * sizeof(filch_chaselev_slot)))
+    if (capacity > FILCH_CHASELEV_CAPACITY_MAX)
         return NULL;
-    size_t bytes = (capacity * sizeof(filch_chaselev_slot) + line - 1) / line * line;
+    size_t bytes = (capacity * sizeof(filch_deque_slot) + line - 1) / line * line;
     void *memory = calloc(1, line + sizeof(filch_chaselev_array) + bytes);
     if (!memory)
         return NULL;
@@ -116,18 +116,18 @@ FILCH_INLINE filch_chaselev_array *filch_chaselev_array_create(uint64_t capacity
 int filch_chaselev_madvise(void *memory, size_t bytes, int advice) __asm__("madvise");
 #endif
 
-/* Give the memory of an array back, but not its addresses: thieves that come too late may still read it, and then read NULL. */
+/* Give the memory of an array back, but not its addresses: thieves that come too late may still read it, and then read zero. */
 FILCH_INLINE void filch_chaselev_array_give_back(filch_chaselev_array *a)
 {
 #ifdef FILCH_MODEL
     /* relaxed: this stands for what the kernel does, slot by slot. */
     for (uint64_t i = 0; i <= a->mask; i++)
-        filch_store_relaxed(filch_chaselev_slot_at(a, i), NULL);
+        filch_store_relaxed(filch_chaselev_slot_at(a, i), (filch_entry)0);
 #else
     const uintptr_t page = (uintptr_t)64 << 10; /* the largest there is */
     const int dontneed = 4;                     /* MADV_DONTNEED */
     uintptr_t begin = ((uintptr_t)(a + 1) + page - 1) / page * page;
-    uintptr_t end = (uintptr_t)((filch_chaselev_slot *)(a + 1) + a->mask + 1) / page * page;
+    uintptr_t end = (uintptr_t)((filch_deque_slot *)(a + 1) + a->mask + 1) / page * page;
 
     /* Where it cannot be done, as for locked memory, it is not done. */
     if (begin < end)
@@ -187,9 +187,11 @@ FILCH_INLINE int filch_chaselev_init_at(filch_chaselev *d, size_t capacity, uint
 {
     uint64_t rounded = 1;
 
+    if (capacity > FILCH_CHASELEV_CAPACITY_MAX)
+        return -EINVAL;
     if (capacity == 0)
         capacity = FILCH_CHASELEV_CAPACITY;
-    while (rounded < capacity && rounded <= SIZE_MAX / 2)
+    while (rounded < capacity)
         rounded *= 2;
     filch_chaselev_array *a = filch_chaselev_array_create(rounded, NULL);
     if (!a)
@@ -199,6 +201,7 @@ FILCH_INLINE int filch_chaselev_init_at(filch_chaselev *d, size_t capacity, uint
     filch_store_relaxed(&d->top, index);
     filch_store_relaxed(&d->bottom, index);
     filch_store_relaxed(&d->array, a);
+    filch_store_relaxed(&d->owner, (const void *)NULL);
     return 0;
 }
 
@@ -212,7 +215,7 @@ FILCH_INLINE int filch_chaselev_init(filch_chaselev *d, size_t capacity)
 
 /* Write entry `b` and show it to thieves; there is room. */
 FILCH_INLINE void filch_chaselev_put(filch_chaselev *d, filch_chaselev_array *a, uint64_t b,
-                                     void *entry)
+                                     filch_entry entry)
 {
     /* relaxed: ordered by the release below. */
     filch_store_relaxed(filch_chaselev_slot_at(a, b), entry);
@@ -220,7 +223,7 @@ FILCH_INLINE void filch_chaselev_put(filch_chaselev *d, filch_chaselev_array *a,
     filch_store_release(&d->bottom, b + 1);
 }
 
-FILCH_DEQUE_COLD int filch_chaselev_push_slow(filch_chaselev *d, void *entry)
+FILCH_DEQUE_COLD int filch_chaselev_push_slow(filch_chaselev *d, filch_entry entry)
 {
     /* relaxed: own variables. */
     uint64_t b = filch_load_relaxed(&d->bottom);
@@ -233,24 +236,24 @@ FILCH_DEQUE_COLD int filch_chaselev_push_slow(filch_chaselev *d, void *entry)
     return 0;
 }
 
-/* Add `entry` as the newest one. -ENOMEM: the array is full and cannot grow; it may be possible later. -EINVAL: NULL is no entry. */
-FILCH_INLINE int filch_chaselev_push(filch_chaselev *d, void *entry)
+/* Add `entry` as the newest one. -ENOMEM: the array is full and cannot grow; it may be possible later. */
+FILCH_INLINE int filch_chaselev_push(filch_chaselev *d, filch_entry entry)
 {
+    FILCH_DEQUE_OWNER_CALL(d);
     /* relaxed: only the owner writes bottom and array. */
     uint64_t b = filch_load_relaxed(&d->bottom);
     filch_chaselev_array *a = filch_load_relaxed(&d->array);
 
-    if (__builtin_expect(!entry, 0))
-        return -EINVAL;
     if (__builtin_expect(b - d->top_seen > a->mask, 0))
         return filch_chaselev_push_slow(d, entry);
     filch_chaselev_put(d, a, b, entry);
     return 0;
 }
 
-/* Take the newest entry. NULL: there is none, or a thief was faster. */
-FILCH_INLINE void *filch_chaselev_pop(filch_chaselev *d)
+/* Take the newest entry. false: there is none, or a thief was faster. */
+FILCH_INLINE bool filch_chaselev_pop(filch_chaselev *d, filch_entry *entry)
 {
+    FILCH_DEQUE_OWNER_CALL(d);
     /* relaxed: only the owner writes bottom and array. */
     uint64_t b = filch_load_relaxed(&d->bottom) - 1;
     filch_chaselev_array *a = filch_load_relaxed(&d->array);
@@ -260,25 +263,27 @@ FILCH_INLINE void *filch_chaselev_pop(filch_chaselev *d)
     uint64_t t = filch_load_seq_cst(&d->top);
 
     /* relaxed: the owner wrote the slot. */
-    void *entry = filch_load_relaxed(filch_chaselev_slot_at(a, b));
-    if (__builtin_expect((int64_t)(b - t) > 0, 1))
-        return entry;
+    filch_entry newest = filch_load_relaxed(filch_chaselev_slot_at(a, b));
+    if (__builtin_expect((int64_t)(b - t) > 0, 1)) {
+        *entry = newest;
+        return true;
+    }
 
     /* The last entry, or none. release [owner-took] */
     bool is_mine = b == t && filch_cas_acq_rel(&d->top, &t, t + 1);
     /* relaxed: top has passed b. A thief that does not know that yet cannot move it. */
     filch_store_relaxed(&d->bottom, b + 1);
     if (is_mine)
-        return entry;
-    if (a->smaller)
+        *entry = newest;
+    else if (a->smaller)
         filch_chaselev_shrink(d, a, b + 1, b + 1);
-    return NULL;
+    return is_mine;
 }
 
 /* ---- thieves ----------------------------------------------------------------------------------- */
 
 /* Take the oldest entry. */
-FILCH_INLINE filch_steal_result filch_chaselev_steal(filch_chaselev *d, void **entry)
+FILCH_INLINE filch_steal_result filch_chaselev_steal(filch_chaselev *d, filch_entry *entry)
 {
     /* seq_cst [last-entry], acquire [owner-took] */
     uint64_t t = filch_load_seq_cst(&d->top);
@@ -290,7 +295,7 @@ FILCH_INLINE filch_steal_result filch_chaselev_steal(filch_chaselev *d, void **e
     /* acquire [array-ready]. After bottom: not older than entry t. */
     filch_chaselev_array *a = filch_load_acquire(&d->array);
     /* relaxed: the cas below decides whether it is entry t. Not after it: then the slot may have been used again. */
-    void *oldest = filch_load_relaxed(filch_chaselev_slot_at(a, t));
+    filch_entry oldest = filch_load_relaxed(filch_chaselev_slot_at(a, t));
     /* seq_cst [last-entry], release [slot-free] */
     if (!filch_cas_seq_cst(&d->top, &t, t + 1))
         return FILCH_STEAL_LOST;
@@ -323,9 +328,7 @@ FILCH_INLINE void filch_chaselev_fini(filch_chaselev *d)
     }
 }
 
-#ifndef __cplusplus
 FILCH_DEQUE_FITS(chaselev)
-#endif
 
 #ifdef __cplusplus
 }
