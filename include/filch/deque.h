@@ -15,8 +15,8 @@
  *         ...
  *     filch_chaselev_fini(&d);
  *
- * Entries are pointers. A program that wants deques of values, or of a pointer type of its own, says
- * so before it includes the first deque; any integer or pointer of 4 or 8 bytes will do:
+ * Entries are pointers. A program that wants deques of values, or of a pointer type of its own,
+ * says so before it includes the first deque; any integer or pointer of 4 or 8 bytes will do:
  *
  *     #define FILCH_ENTRY uint32_t
  *     #include <filch/deque/chaselev.h>
@@ -26,31 +26,33 @@
  * All kinds have these functions, with these types:
  *
  *     function     called by  returns
- *     init         anybody    0; -ENOMEM; -EINVAL: the capacity cannot be, on any machine. Before any
- *                             other call. `capacity` entries fit at first, or at all; 0: a default
+ *     init         anybody    0; -ENOMEM; -EINVAL: the capacity cannot be, on any machine. Before
+ *                             any other call. `capacity` entries fit at first, or at all; 0: a
+ *                             default
  *     push         owner      0; otherwise the entry is still the caller's: -ENOBUFS the deque is
  *                             full, -ENOMEM it could not grow
- *     pop          owner      true, and an entry; false: the deque is empty, or thieves took the rest
- *                             at this moment
+ *     pop          owner      true, and an entry; false: the deque is empty, or thieves took the
+ *                             rest at this moment
  *     steal        thieves    WON, and an entry; EMPTY; LOST: see filch_steal_result
  *     steal_batch  thieves    the same, with 1 to `max` entries, oldest first, and their count; not
  *                             all kinds have it. `max` of 0 is EMPTY
  *     size_hint    anybody    how many entries there were some time ago
  *     fini         anybody    after every other call; entries that are left are forgotten
  *
- * The owner is one thread at a time. Another one may take its place if it knows of all that the first
- * has done with the deque (through a lock, say). Thieves are any number of threads, and the owner may
- * be one of them. Programs compiled without NDEBUG stop when they find two owners at once.
+ * The owner is one thread at a time. Another one may take its place if it knows of all that the
+ * first has done with the deque (through a lock, say). Thieves are any number of threads, and the
+ * owner may be one of them. Programs compiled without NDEBUG stop when they find two owners at
+ * once.
  *
  * Promised by all:
  *   - Every entry that was pushed is returned once, by one pop or one steal.
  *   - Whoever gets an entry sees all that its owner wrote before pushing it.
- *   - A steal says EMPTY only if at some moment during the call nothing was left: an entry whose push
- *     happened before the call is taken by one that this call does not happen before. A kind that
- *     keeps some entries to its owner says in its header when thieves can have them.
+ *   - A steal says EMPTY only if at some moment during the call nothing was left: an entry whose
+ *     push happened before the call is taken by one that this call does not happen before. A kind
+ *     that keeps some entries to its owner says in its header when thieves can have them.
  *   - No call waits for another thread, unless the kind has a lock.
- *   - A call that fails changes nothing, also not what its pointers point to. What was pushed before
- *     is still there.
+ *   - A call that fails changes nothing, also not what its pointers point to. What was pushed
+ *     before is still there.
  *
  * Which entry a pop or a steal returns is up to the kind.
  */

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The global queue: unbounded; one for all threads, behind one lock. Everybody takes the oldest
+ * entry.
+ *
+ *     everybody takes  <--  [ oldest  ...  newest ]  <--  everybody pushes     filch/deque/ring.h
+ *
+ * Not a deque, and nothing to steal from: the baseline of all stealing. It has the functions of
+ * one, so that a program can compare. Work is always balanced and served in the order in which it
+ * came; but each push and each pop meets all other threads at the lock, and what a thread has
+ * pushed it hardly gets back while it is in its cache.
+ *
+ * No steal is ever LOST.
+ */
+#ifndef FILCH_DEQUE_GLOBAL_H
+#define FILCH_DEQUE_GLOBAL_H
+
+#include <filch/deque/ring.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* On cache lines of its own: where it is allocated, use aligned_alloc(). */
+typedef struct filch_global {
+    filch_ring ring;
+} filch_global;
+
+/* With room for `capacity` entries, rounded up to a power of two, before it has to grow. 0: 64. */
+FILCH_INLINE int filch_global_init(filch_global *d, size_t capacity)
+{
+    return filch_ring_init(&d->ring, capacity);
+}
+
+/* ---- anybody ----------------------------------------------------------------------------------- */
+
+/* Add `entry` as the newest one. -ENOMEM: the ring is full and cannot grow; it may be possible
+ * later. */
+FILCH_INLINE int filch_global_push(filch_global *d, filch_entry entry)
+{
+    return filch_ring_push(&d->ring, entry);
+}
+
+/* Take the oldest entry. false: there is none. */
+FILCH_INLINE bool filch_global_pop(filch_global *d, filch_entry *entry)
+{
+    return filch_ring_take_oldest(&d->ring, entry, 1) > 0;
+}
+
+/* The same as pop. */
+FILCH_INLINE filch_steal_result filch_global_steal(filch_global *d, filch_entry *entry)
+{
+    return filch_global_pop(d, entry) ? FILCH_STEAL_WON : FILCH_STEAL_EMPTY;
+}
+
+/* Take the oldest half of the entries, rounded up, but no more than `max`; oldest first. */
+FILCH_INLINE filch_steal_result filch_global_steal_batch(filch_global *d, filch_entry *entries,
+                                                         size_t max, size_t *count)
+{
+    size_t taken = filch_ring_take_oldest(&d->ring, entries, max);
+
+    if (taken == 0)
+        return FILCH_STEAL_EMPTY;
+    *count = taken;
+    return FILCH_STEAL_WON;
+}
+
+FILCH_INLINE size_t filch_global_size_hint(filch_global *d)
+{
+    return filch_ring_size_hint(&d->ring);
+}
+
+/* ---- stop -------------------------------------------------------------------------------------- */
+
+FILCH_INLINE void filch_global_fini(filch_global *d)
+{
+    filch_ring_fini(&d->ring);
+}
+
+FILCH_DEQUE_FITS(global)
+FILCH_DEQUE_BATCH_FITS(global)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ring of entries behind a lock, which grows: what filch/deque/locked.h and global.h are made of.
+ *
+ *     entries    oldest  ...  newest                 slot of the i-th oldest: (oldest + i) & mask
+ *     [ free ]  [<------ count ------>]  [ free ]
+ *
+ * The lock is a mutex of libc: whoever waits sleeps, and every tool knows what it means. A full
+ * ring is replaced by one twice as large. Nobody else reads it meanwhile, so the old one is freed
+ * at once; that is what a lock is good for, and why no kind with a lock is bounded.
+ *
+ * `count` is also read without the lock, so that thieves who find nothing do not disturb those
+ * who have work. All its changes are made by holders of the lock, one after the other. Who reads 0
+ * reads it of a moment when the ring was empty, and of no moment before what happened before the
+ * call: coherence of one word is enough for that.
+ */
+#ifndef FILCH_DEQUE_RING_H
+#define FILCH_DEQUE_RING_H
+
+#include <errno.h>
+#include <filch/atomic.h>
+#include <filch/deque.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* On cache lines of its own: where it is allocated, use aligned_alloc(). */
+typedef struct filch_ring {
+    /* Everything is written by holders of the lock. */
+    pthread_mutex_t lock __attribute__((aligned(FILCH_CACHE_LINE)));
+    filch_atomic_u64 count; /* read without it, too */
+    uint64_t oldest;        /* may start anywhere and wrap */
+
+    filch_entry *entries __attribute__((aligned(FILCH_CACHE_LINE)));
+    uint64_t mask; /* capacity - 1 */
+} filch_ring;
+
+#define FILCH_RING_CAPACITY 64 /* at first, unless said otherwise */
+#define FILCH_RING_CAPACITY_MAX (SIZE_MAX / 4 / sizeof(filch_entry))
+
+/* ---- start ------------------------------------------------------------------------------------- */
+
+/* As filch_ring_init, with the first entry at `index`: for tests of what happens when it wraps. */
+FILCH_INLINE int filch_ring_init_at(filch_ring *r, size_t capacity, uint64_t index)
+{
+    uint64_t rounded = 1;
+    int err;
+
+    if (capacity > FILCH_RING_CAPACITY_MAX)
+        return -EINVAL;
+    if (capacity == 0)
+        capacity = FILCH_RING_CAPACITY;
+    while (rounded < capacity)
+        rounded *= 2;
+    r->entries = (filch_entry *)calloc(rounded, sizeof(filch_entry));
+    if (!r->entries)
+        return -ENOMEM;
+    err = pthread_mutex_init(&r->lock, NULL);
+    if (err)
+        goto free_entries;
+    r->mask = rounded - 1;
+    r->oldest = index;
+    /* relaxed: nobody else knows the ring yet. */
+    filch_store_relaxed(&r->count, 0);
+    return 0;
+
+free_entries:
+    free(r->entries);
+    return -err;
+}
+
+/* With room for `capacity` entries, rounded up to a power of two, before it has to grow. 0: 64. */
+FILCH_INLINE int filch_ring_init(filch_ring *r, size_t capacity)
+{
+    return filch_ring_init_at(r, capacity, 0);
+}
+
+/* ---- under the lock ---------------------------------------------------------------------------- */
+
+FILCH_INLINE filch_entry *filch_ring_entry_at(filch_ring *r, uint64_t i)
+{
+    return &r->entries[(r->oldest + i) & r->mask];
+}
+
+/* Go on with twice the room. */
+FILCH_DEQUE_COLD int filch_ring_grow(filch_ring *r, uint64_t count)
+{
+    uint64_t mask = 2 * r->mask + 1;
+    filch_entry *entries = NULL;
+
+    if (mask < FILCH_RING_CAPACITY_MAX)
+        entries = (filch_entry *)calloc(mask + 1, sizeof(filch_entry));
+    if (!entries)
+        return -ENOMEM;
+    for (uint64_t i = 0; i < count; i++)
+        entries[(r->oldest + i) & mask] = *filch_ring_entry_at(r, i);
+    free(r->entries);
+    r->entries = entries;
+    r->mask = mask;
+    return 0;
+}
+
+/* ---- anybody ----------------------------------------------------------------------------------- */
+
+/* Add `entry` as the newest one. -ENOMEM: the ring is full and cannot grow; it may be possible
+ * later. */
+FILCH_INLINE int filch_ring_push(filch_ring *r, filch_entry entry)
+{
+    int err = 0;
+
+    pthread_mutex_lock(&r->lock);
+    /* relaxed: only holders of the lock write it. */
+    uint64_t count = filch_load_relaxed(&r->count);
+    if (__builtin_expect(count > r->mask, 0))
+        err = filch_ring_grow(r, count);
+    if (__builtin_expect(!err, 1)) {
+        *filch_ring_entry_at(r, count) = entry;
+        /* relaxed: the lock orders the entry. */
+        filch_store_relaxed(&r->count, count + 1);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return err;
+}
+
+/* Take the newest entry. false: there is none. */
+FILCH_INLINE bool filch_ring_take_newest(filch_ring *r, filch_entry *entry)
+{
+    /* relaxed: a look that spares others the lock; see above. */
+    if (filch_load_relaxed(&r->count) == 0)
+        return false;
+    pthread_mutex_lock(&r->lock);
+    /* relaxed: only holders of the lock write it. */
+    uint64_t count = filch_load_relaxed(&r->count);
+    if (count > 0) {
+        *entry = *filch_ring_entry_at(r, count - 1);
+        filch_store_relaxed(&r->count, count - 1);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return count > 0;
+}
+
+/* Take the oldest half of the entries, rounded up, but no more than `max`. Returns how many; 0:
+ * there are none. */
+FILCH_INLINE size_t filch_ring_take_oldest(filch_ring *r, filch_entry *entries, size_t max)
+{
+    /* relaxed: as in filch_ring_take_newest. */
+    if (filch_load_relaxed(&r->count) == 0 || max == 0)
+        return 0;
+    pthread_mutex_lock(&r->lock);
+    /* relaxed: only holders of the lock write it. */
+    uint64_t count = filch_load_relaxed(&r->count);
+    uint64_t taken = (count + 1) / 2 < max ? (count + 1) / 2 : max;
+    for (uint64_t i = 0; i < taken; i++)
+        entries[i] = *filch_ring_entry_at(r, i);
+    r->oldest += taken;
+    filch_store_relaxed(&r->count, count - taken);
+    pthread_mutex_unlock(&r->lock);
+    return (size_t)taken;
+}
+
+FILCH_INLINE size_t filch_ring_size_hint(filch_ring *r)
+{
+    /* relaxed: a hint. */
+    return (size_t)filch_load_relaxed(&r->count);
+}
+
+/* ---- stop -------------------------------------------------------------------------------------- */
+
+FILCH_INLINE void filch_ring_fini(filch_ring *r)
+{
+    pthread_mutex_destroy(&r->lock);
+    free(r->entries);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
