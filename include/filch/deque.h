@@ -37,6 +37,8 @@
  *     steal_batch  thieves    the same, with 1 to `max` entries, oldest first, and their count; not
  *                             all kinds have it. `max` of 0 is EMPTY
  *     size_hint    anybody    how many entries there were some time ago
+ *     init_at      anybody    as init; the counters inside begin at `start`: for tests of what
+ *                             happens when they wrap
  *     fini         anybody    after every other call; entries that are left are forgotten
  *
  * The owner is one thread at a time. Another one may take its place if it knows of all that the
@@ -130,6 +132,8 @@ FILCH_INLINE void filch_deque_leave(filch_deque_mark *mark)
 #define FILCH_HAS_TYPE(fn, type) _Generic(&(fn), type : 1, default : 0)
 #define FILCH_DEQUE_FITS(d)                                                                        \
     static_assert(FILCH_HAS_TYPE(filch_##d##_init, int (*)(filch_##d *, size_t)), #d " init");     \
+    static_assert(FILCH_HAS_TYPE(filch_##d##_init_at, int (*)(filch_##d *, size_t, uint64_t)),     \
+                  #d " init_at");                                                                  \
     static_assert(FILCH_HAS_TYPE(filch_##d##_push, int (*)(filch_##d *, filch_entry)),             \
                   #d " push");                                                                     \
     static_assert(FILCH_HAS_TYPE(filch_##d##_pop, bool (*)(filch_##d *, filch_entry *)),           \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ABP deque: bounded; its owner pushes and pops the newest entry, thieves steal the oldest.
+ * The ABP deque: bounded; its owner pops the newest entry, thieves steal the oldest.
  *
  * After Arora, Blumofe and Plaxton, "Thread scheduling for multiprogrammed multiprocessors", 1998;
  * the first deque for work stealing without a lock.
@@ -80,9 +80,8 @@ typedef struct filch_abp {
 
 /* ---- start ------------------------------------------------------------------------------------- */
 
-/* As filch_abp_init, with the highest bits of `tag` as the first one: for tests of what happens
- * when it wraps. */
-FILCH_INLINE int filch_abp_init_at(filch_abp *d, size_t capacity, uint64_t tag)
+/* As filch_abp_init, with the highest bits of `start` as the first tag: for tests. */
+FILCH_INLINE int filch_abp_init_at(filch_abp *d, size_t capacity, uint64_t start)
 {
     uint64_t mask = 1;
 
@@ -98,7 +97,7 @@ FILCH_INLINE int filch_abp_init_at(filch_abp *d, size_t capacity, uint64_t tag)
     d->top_mask = mask;
     d->capacity = capacity;
     /* relaxed: nobody else knows the deque yet. */
-    filch_store_relaxed(&d->age, tag & ~mask);
+    filch_store_relaxed(&d->age, start & ~mask);
     filch_store_relaxed(&d->bottom, 0);
     filch_store_relaxed(&d->owner, (const void *)NULL);
     return 0;

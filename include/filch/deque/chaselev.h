@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Chase-Lev deque: unbounded; its owner pushes and pops the newest entry, thieves steal the oldest.
+ * The Chase-Lev deque: unbounded; its owner pops the newest entry, thieves steal the oldest.
  *
- * After Chase and Lev, "Dynamic circular work-stealing deque", 2005, in the C11 orders of Lê, Pop, Cohen and Zappa Nardelli,
- * "Correct and efficient work-stealing for weak memory models", 2013.
+ * After Chase and Lev, "Dynamic circular work-stealing deque", 2005, in the C11 orders of Lê, Pop,
+ * Cohen and Zappa Nardelli, "Correct and efficient work-stealing for weak memory models", 2013.
  *
  *     entries          top                         bottom
  *       stolen          |  oldest  ...     newest   |   free
@@ -12,41 +12,52 @@
  *
  *     array    slot of index i: i & mask       smaller <--> array <--> larger
  *
- * `top` only grows: who moves it from t to t + 1 has entry t. The owner takes entry b by moving `bottom` down to b; only
- * when that may be the last one, which thieves want as well, it has to move `top`, too.
+ * `top` only grows: who moves it from t to t + 1 has entry t. The owner takes entry b by moving
+ * `bottom` down to b; only when that may be the last one, which thieves want as well, it has to
+ * move `top`, too.
  *
- * A full array is replaced by one twice as large. Thieves that came before still read the old one, so no array is freed before
- * filch_chaselev_fini. Each size exists once and is used again: what is allocated is less than twice the largest array, whatever
- * happens. The owner returns to the next smaller array when it finds the deque empty, or when it has gone once round the array and less than a
- * quarter of it is in use. Then the array of twice the size it leaves gives its pages back to the system. So after a burst the memory in use
- * gets small again as the deque is used; a deque that is left alone keeps what it has.
+ * A full array is replaced by one twice as large. Thieves that came before still read the old one,
+ * so no array is freed before filch_chaselev_fini. Each size exists once and is used again: what is
+ * allocated is less than twice the largest array, whatever happens. The owner returns to the next
+ * smaller array when it finds the deque empty, or when it has gone once round the array and less
+ * than a quarter of it is in use. Then the array of twice the size it leaves gives its pages back
+ * to the system. So after a burst the memory in use gets small again as the deque is used; a deque
+ * that is left alone keeps what it has.
  *
- * Why an old array is right for the thief that reads it: while top = t, entry t cannot go away, since only moving `top` takes it. So every array
- * that was in use since the push of t has it in the same slot, and is given it again when it is used again. If the thief moves `top` from t
- * to t + 1, what it read before was entry t. And pages are given back only when nothing can be stolen from them: when an array of 2n slots is left for one
- * of n, fewer than n / 2 entries are there. When that of n is left in turn, the deque is empty, or more than 3n / 4 entries were stolen since.
+ * Why an old array is right for the thief that reads it: while top = t, entry t cannot go away,
+ * since only moving `top` takes it. So every array that was in use since the push of t has it in
+ * the same slot, and is given it again when it is used again. If the thief moves `top` past t, what
+ * it read before was entry t. And pages are given back only when nothing can be stolen from them:
+ * when an array of 2n slots is left for one of n, fewer than n / 2 entries are there. When that of
+ * n is left in turn, the deque is empty, or more than 3n / 4 entries were stolen since.
  *
  * Where this leaves the papers
- *   - Orders stand on the operations: ThreadSanitizer does not understand fences, and clang compiles one to mfence, which costs ten times as
- *     much as all the rest of a push and a pop. So all of [last-entry] is seq_cst, also the load of `top` in steal.
- *   - The array is published with release and read with acquire, and push reads it again after growing: both are errors in the 2013 listing
- *     (Norris and Demsky, 2013).
- *   - Indices are unsigned and compared by their difference, so they may start anywhere and may wrap.
+ *   - Orders stand on the operations: ThreadSanitizer does not understand fences, and clang
+ *     compiles one to mfence, which costs ten times as much as all the rest of a push and a pop. So
+ *     all of [last-entry] is seq_cst, also the load of `top` in steal.
+ *   - The array is published with release and read with acquire, and push reads it again after
+ *     growing: both are errors in the 2013 listing (Norris and Demsky, 2013).
+ *   - Indices are unsigned and compared by their difference, so they may start anywhere and may
+ *     wrap.
  *   - Push looks at `top` only when the array seems full: the owner keeps the last value it saw.
- *   - Shrinking leaves the indices alone. The 2005 paper moves them to make late thieves fail, since it frees the larger array.
+ *   - Shrinking leaves the indices alone. The 2005 paper moves them to make late thieves fail,
+ *     since it frees the larger array.
  *
  * Edges
  *   entry-ready   push: bottom -> steal: bottom
- *                 carries the slot, and all that the owner wrote before the push. Pop stores bottom, too, and passes it on.
+ *                 carries the slot, and all that the owner wrote before the push. Pop stores
+ *                 bottom, too, and passes it on.
  *   array-ready   use_array: array -> steal: array
  *                 carries the entries copied to it.
  *   slot-free     steal: top -> make_room: top
  *                 the thief has read the slot before the owner writes it again.
  *   owner-took    pop: top -> steal: top
- *                 carries bottom: a thief that starts at an index the owner has reached sees how far down the owner has been.
+ *                 carries bottom: a thief that starts at an index the owner has reached sees how
+ *                 far down the owner has been.
  *   last-entry    pop: bottom store, top load  x  steal: top load and cas, bottom load
- *                 not allowed: the owner misses that thieves have come to entry b and takes it without moving top, and the thief that
- *                 moves top past b misses that bottom is down at b.
+ *                 not allowed: the owner misses that thieves have come to entry b and takes it
+ *                 without moving top, and the thief that moves top past b misses that bottom is
+ *                 down at b.
  */
 #ifndef FILCH_DEQUE_CHASELEV_H
 #define FILCH_DEQUE_CHASELEV_H
@@ -90,7 +101,8 @@ FILCH_INLINE filch_deque_slot *filch_chaselev_slot_at(filch_chaselev_array *a, u
     return (filch_deque_slot *)(a + 1) + (index & a->mask);
 }
 
-/* NULL: no memory. The slots are zero, as thieves that come too late read some that were never used. */
+/* NULL: no memory. The slots are zero, as thieves that come too late read some that were never
+ * used. */
 FILCH_INLINE filch_chaselev_array *filch_chaselev_array_create(uint64_t capacity,
                                                                filch_chaselev_array *smaller)
 {
@@ -116,7 +128,8 @@ FILCH_INLINE filch_chaselev_array *filch_chaselev_array_create(uint64_t capacity
 int filch_chaselev_madvise(void *memory, size_t bytes, int advice) __asm__("madvise");
 #endif
 
-/* Give the memory of an array back, but not its addresses: thieves that come too late may still read it, and then read zero. */
+/* Give the memory of an array back, but not its addresses: thieves that come too late may still
+ * read it, and then read zero. */
 FILCH_INLINE void filch_chaselev_array_give_back(filch_chaselev_array *a)
 {
 #ifdef FILCH_MODEL
@@ -139,7 +152,8 @@ FILCH_INLINE void filch_chaselev_array_give_back(filch_chaselev_array *a)
 FILCH_INLINE void filch_chaselev_use_array(filch_chaselev *d, filch_chaselev_array *to, uint64_t t,
                                            uint64_t b)
 {
-    /* relaxed: only the owner writes the array and the slots; [array-ready] below orders them for thieves. */
+    /* relaxed: only the owner writes the array and the slots; [array-ready] below orders them
+     * for thieves. */
     filch_chaselev_array *from = filch_load_relaxed(&d->array);
     for (uint64_t i = t; i != b; i++)
         filch_store_relaxed(filch_chaselev_slot_at(to, i),
@@ -153,8 +167,8 @@ FILCH_DEQUE_COLD void filch_chaselev_shrink(filch_chaselev *d, filch_chaselev_ar
                                             uint64_t b)
 {
     filch_chaselev_use_array(d, a->smaller, t, b);
-    /* Not `a` itself: thieves may still be about to steal from it. Nor would a deque that grows to the same size again and
-     * again want to pay for its pages each time. */
+    /* Not `a` itself: thieves may still be about to steal from it. Nor would a deque that grows
+     * to the same size again and again want to pay for its pages each time. */
     if (a->larger)
         filch_chaselev_array_give_back(a->larger);
 }
@@ -182,8 +196,8 @@ FILCH_DEQUE_COLD int filch_chaselev_make_room(filch_chaselev *d, filch_chaselev_
 
 /* ---- start ------------------------------------------------------------------------------------- */
 
-/* As filch_chaselev_init, with the first entry at `index`: for tests of what happens when indices wrap. */
-FILCH_INLINE int filch_chaselev_init_at(filch_chaselev *d, size_t capacity, uint64_t index)
+/* As filch_chaselev_init, with the first entry at index `start`: for tests. */
+FILCH_INLINE int filch_chaselev_init_at(filch_chaselev *d, size_t capacity, uint64_t start)
 {
     uint64_t rounded = 1;
 
@@ -196,16 +210,17 @@ FILCH_INLINE int filch_chaselev_init_at(filch_chaselev *d, size_t capacity, uint
     filch_chaselev_array *a = filch_chaselev_array_create(rounded, NULL);
     if (!a)
         return -ENOMEM;
-    d->top_seen = index;
+    d->top_seen = start;
     /* relaxed: nobody else knows the deque yet. */
-    filch_store_relaxed(&d->top, index);
-    filch_store_relaxed(&d->bottom, index);
+    filch_store_relaxed(&d->top, start);
+    filch_store_relaxed(&d->bottom, start);
     filch_store_relaxed(&d->array, a);
     filch_store_relaxed(&d->owner, (const void *)NULL);
     return 0;
 }
 
-/* With room for `capacity` entries, rounded up to a power of two, before it has to grow; never less. 0: 64. */
+/* With room for `capacity` entries, rounded up to a power of two, before it has to grow; never
+ * less. 0: 64. */
 FILCH_INLINE int filch_chaselev_init(filch_chaselev *d, size_t capacity)
 {
     return filch_chaselev_init_at(d, capacity, 0);
@@ -236,7 +251,8 @@ FILCH_DEQUE_COLD int filch_chaselev_push_slow(filch_chaselev *d, filch_entry ent
     return 0;
 }
 
-/* Add `entry` as the newest one. -ENOMEM: the array is full and cannot grow; it may be possible later. */
+/* Add `entry` as the newest one. -ENOMEM: the array is full and cannot grow; it may be possible
+ * later. */
 FILCH_INLINE int filch_chaselev_push(filch_chaselev *d, filch_entry entry)
 {
     FILCH_DEQUE_OWNER_CALL(d);
@@ -294,7 +310,8 @@ FILCH_INLINE filch_steal_result filch_chaselev_steal(filch_chaselev *d, filch_en
         return FILCH_STEAL_EMPTY;
     /* acquire [array-ready]. After bottom: not older than entry t. */
     filch_chaselev_array *a = filch_load_acquire(&d->array);
-    /* relaxed: the cas below decides whether it is entry t. Not after it: then the slot may have been used again. */
+    /* relaxed: the cas below decides whether it is entry t. Not after it: then the slot may have
+     * been used again. */
     filch_entry oldest = filch_load_relaxed(filch_chaselev_slot_at(a, t));
     /* seq_cst [last-entry], release [slot-free] */
     if (!filch_cas_seq_cst(&d->top, &t, t + 1))

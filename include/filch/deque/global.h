@@ -26,10 +26,18 @@ typedef struct filch_global {
     filch_ring ring;
 } filch_global;
 
+/* ---- start ------------------------------------------------------------------------------------- */
+
+/* As filch_global_init, with the first entry at index `start`: for tests. */
+FILCH_INLINE int filch_global_init_at(filch_global *d, size_t capacity, uint64_t start)
+{
+    return filch_ring_init(&d->ring, capacity, start);
+}
+
 /* With room for `capacity` entries, rounded up to a power of two, before it has to grow. 0: 64. */
 FILCH_INLINE int filch_global_init(filch_global *d, size_t capacity)
 {
-    return filch_ring_init(&d->ring, capacity);
+    return filch_global_init_at(d, capacity, 0);
 }
 
 /* ---- anybody ----------------------------------------------------------------------------------- */

@@ -28,10 +28,18 @@ typedef struct filch_locked {
     filch_ring ring;
 } filch_locked;
 
+/* ---- start ------------------------------------------------------------------------------------- */
+
+/* As filch_locked_init, with the first entry at index `start`: for tests. */
+FILCH_INLINE int filch_locked_init_at(filch_locked *d, size_t capacity, uint64_t start)
+{
+    return filch_ring_init(&d->ring, capacity, start);
+}
+
 /* With room for `capacity` entries, rounded up to a power of two, before it has to grow. 0: 64. */
 FILCH_INLINE int filch_locked_init(filch_locked *d, size_t capacity)
 {
-    return filch_ring_init(&d->ring, capacity);
+    return filch_locked_init_at(d, capacity, 0);
 }
 
 /* ---- owner, or anybody ------------------------------------------------------------------------- */

@@ -9,10 +9,9 @@
  * ring is replaced by one twice as large. Nobody else reads it meanwhile, so the old one is freed
  * at once; that is what a lock is good for, and why no kind with a lock is bounded.
  *
- * `count` is also read without the lock, so that thieves who find nothing do not disturb those
- * who have work. All its changes are made by holders of the lock, one after the other. Who reads 0
- * reads it of a moment when the ring was empty, and of no moment before what happened before the
- * call: coherence of one word is enough for that.
+ * That there is nothing to take is found under the lock, too, so it is said of a moment in the
+ * order of all calls. Who wants to spare others the lock asks for the size first: `count` is also
+ * read without.
  */
 #ifndef FILCH_DEQUE_RING_H
 #define FILCH_DEQUE_RING_H
@@ -43,8 +42,9 @@ typedef struct filch_ring {
 
 /* ---- start ------------------------------------------------------------------------------------- */
 
-/* As filch_ring_init, with the first entry at `index`: for tests of what happens when it wraps. */
-FILCH_INLINE int filch_ring_init_at(filch_ring *r, size_t capacity, uint64_t index)
+/* With room for `capacity` entries, rounded up to a power of two, before it has to grow. 0: 64. The
+ * first entry has the index `start`. */
+FILCH_INLINE int filch_ring_init(filch_ring *r, size_t capacity, uint64_t start)
 {
     uint64_t rounded = 1;
     int err;
@@ -62,7 +62,7 @@ FILCH_INLINE int filch_ring_init_at(filch_ring *r, size_t capacity, uint64_t ind
     if (err)
         goto free_entries;
     r->mask = rounded - 1;
-    r->oldest = index;
+    r->oldest = start;
     /* relaxed: nobody else knows the ring yet. */
     filch_store_relaxed(&r->count, 0);
     return 0;
@@ -70,12 +70,6 @@ FILCH_INLINE int filch_ring_init_at(filch_ring *r, size_t capacity, uint64_t ind
 free_entries:
     free(r->entries);
     return -err;
-}
-
-/* With room for `capacity` entries, rounded up to a power of two, before it has to grow. 0: 64. */
-FILCH_INLINE int filch_ring_init(filch_ring *r, size_t capacity)
-{
-    return filch_ring_init_at(r, capacity, 0);
 }
 
 /* ---- under the lock ---------------------------------------------------------------------------- */
@@ -128,9 +122,6 @@ FILCH_INLINE int filch_ring_push(filch_ring *r, filch_entry entry)
 /* Take the newest entry. false: there is none. */
 FILCH_INLINE bool filch_ring_take_newest(filch_ring *r, filch_entry *entry)
 {
-    /* relaxed: a look that spares others the lock; see above. */
-    if (filch_load_relaxed(&r->count) == 0)
-        return false;
     pthread_mutex_lock(&r->lock);
     /* relaxed: only holders of the lock write it. */
     uint64_t count = filch_load_relaxed(&r->count);
@@ -146,9 +137,6 @@ FILCH_INLINE bool filch_ring_take_newest(filch_ring *r, filch_entry *entry)
  * there are none. */
 FILCH_INLINE size_t filch_ring_take_oldest(filch_ring *r, filch_entry *entries, size_t max)
 {
-    /* relaxed: as in filch_ring_take_newest. */
-    if (filch_load_relaxed(&r->count) == 0 || max == 0)
-        return 0;
     pthread_mutex_lock(&r->lock);
     /* relaxed: only holders of the lock write it. */
     uint64_t count = filch_load_relaxed(&r->count);
