@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A deque on its own, without a pool: one thread makes work and does it, two others steal from it. */
-#include <filch/atomic.h>
+/*
+ * A deque on its own, without a pool: one thread makes work and does it, two others steal from it.
+ *
+ * Another kind is another name: filch_abp_push, filch_locked_push ...
+ */
+#define FILCH_ENTRY struct chunk * /* what is in it; without this, void * */
 #include <filch/deque/chaselev.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -28,14 +32,14 @@ static void count(struct chunk *chunk)
 {
     for (int n = chunk->first; n < chunk->first + CHUNK; n++)
         chunk->primes += is_prime(n);
-    filch_fetch_add_relaxed(&left,
-                            -1u); /* the threads are joined before anybody looks at the chunk */
+    /* The threads are joined before anybody looks at the chunk. */
+    filch_fetch_add_relaxed(&left, -1u);
 }
 
 static void *thief(void *arg)
 {
     int *stolen = arg;
-    void *chunk;
+    struct chunk *chunk;
 
     while (filch_load_relaxed(&left) > 0) {
         switch (filch_chaselev_steal(&deque, &chunk)) {
@@ -57,7 +61,7 @@ int main(void)
 {
     pthread_t threads[THIEVES];
     int stolen[THIEVES] = {0}, started = 0, popped = 0, primes = 0;
-    void *chunk;
+    struct chunk *chunk;
 
     if (filch_chaselev_init(&deque, 0))
         return 1;
