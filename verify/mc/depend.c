@@ -143,16 +143,19 @@ static void find_races(step *p)
 
 /* ---- a step is done ---------------------------------------------------------------------------- */
 
+/* Those of steps are added up, so it must be a good hash. */
 static uint64_t mix(uint64_t h, uint64_t value)
 {
-    h = (h ^ value) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 29;
+    h = (h ^ value) + 0x9e3779b97f4a7c15u;
+    h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ h >> 27) * 0x94d049bb133111ebu;
+    return h ^ h >> 31;
 }
 
 /* Of the step and what it read: the same in every equivalent order. */
 static uint64_t fingerprint_of(const step *s, const deed *d)
 {
-    uint64_t h = mix(mix(mix(s->tid, s->seq), d->kind), s->address);
+    uint64_t h = mix(mix(mix(mix(0, s->tid), s->seq), d->kind), s->address);
 
     if (d->read)
         h = mix(mix(mix(h, d->read->tid), d->read->seq), d->read->value);
