@@ -5,6 +5,7 @@
  *     thread.c    model threads: coroutines that stop before each operation
  *     location.c  atomic words and their stores
  *     memory.c    what an operation may read and what it makes visible (README.md: The memory model)
+ *     sc.c        what of this seq_cst forbids
  *     futex.c     waiting: futexes, pauses
  *     heap.c      memory of the program; shadow.c its plain accesses: races, use after free
  *     depend.c    which operations do not commute, and what to try because of it
@@ -23,23 +24,15 @@
 
 /* ---- what threads know of each other ----------------------------------------------------------- */
 
-/* Operations of a thread are numbered by its clock. The order of seq_cst stores counts as one more thread. */
-enum { SC = MC_THREADS_MAX, CLOCKS = 2 * MC_THREADS_MAX + 4 };
-
-/* Up to which operation of each thread somebody knows: `hb` what happens before, for plain data; `seen`, never less,
- * what coherence and the seq_cst order do not let it forget. */
-typedef union view {
-    struct {
-        uint32_t hb[MC_THREADS_MAX];
-        uint32_t seen[MC_THREADS_MAX + 1];
-    };
-    uint32_t all[CLOCKS];
+/* Operations of a thread are numbered by its clock. Up to which of each thread somebody knows: what happens before. */
+typedef struct view {
+    uint32_t hb[MC_THREADS_MAX];
 } view;
 
 static inline void join_view(view *to, const view *from)
 {
-    for (int i = 0; i < CLOCKS; i++)
-        to->all[i] = from->all[i] > to->all[i] ? from->all[i] : to->all[i];
+    for (int i = 0; i < MC_THREADS_MAX; i++)
+        to->hb[i] = from->hb[i] > to->hb[i] ? from->hb[i] : to->hb[i];
 }
 
 /* ---- memory ------------------------------------------------------------------------------------ */
@@ -56,11 +49,32 @@ typedef struct store {
     mc_site site;
 } store;
 
-/* Somebody has read or written the store of this rank at its time `clock`. */
+/* What a thread does at one word until it does something else. */
+typedef struct stay {
+    const struct location *location;
+    view before;  /* what it knew until then */
+    uint32_t end; /* clock of what it does next */
+} stay;
+
+typedef enum visit_kind {
+    VISIT_NONE, /* no operation: something else does not let the thread read what is older */
+    VISIT_READ,
+    VISIT_WRITE, /* a read-modify-write is one, too */
+} visit_kind;
+
+/* Somebody has read or written the store of this rank. Or a seq_cst fence, which is nowhere. */
 typedef struct visit {
+    uint8_t tid;
+    visit_kind kind;
     uint32_t clock;
     uint64_t rank;
-    struct visit *before;
+    view now;             /* what it knew then, with what this read */
+    struct visit *before; /* of the same thread, at the same location */
+
+    /* If it is seq_cst (sc.c). */
+    const stay *stay; /* NULL: a fence */
+    struct visit *sc_before, *todo;
+    uint64_t round;
 } visit;
 
 /* An atomic word and its history; stores are in modification order. */
@@ -69,10 +83,8 @@ typedef struct location {
     uint32_t size;
     uint32_t count, capacity;
     store **stores;
-    const store *latest;                 /* that was made */
-    visit *last[MC_THREADS_MAX + 1];     /* of each thread, and of seq_cst stores */
+    visit *last[MC_THREADS_MAX];         /* of each thread */
     uint32_t last_write[MC_THREADS_MAX]; /* clock of each thread's last atomic store */
-    uint32_t last_use[MC_THREADS_MAX];   /* of its last atomic operation; a pause that has news is none */
     bool is_overwritten;                 /* by a plain store since the last operation */
     uint8_t plain_tid;
     uint32_t plain_clock;
@@ -88,7 +100,6 @@ typedef enum kind {
     OP_STORE,
     OP_RMW,
     OP_CAS,
-    OP_FENCE, /* seq_cst; the others are no steps */
     OP_WAIT,
     OP_WAKE,
     OP_PAUSE,
@@ -101,10 +112,8 @@ typedef enum kind {
 enum {
     READS = 1,
     WRITES = 2,
-    SC_ACCESS = 4,
-    SC_FENCE = 8,
-    WAITS = 16,
-    WAKES = 32,
+    WAITS = 4,
+    WAKES = 8,
 };
 
 typedef struct spin {
@@ -164,6 +173,7 @@ typedef struct thread {
     operation op;
     view now, acquired,
         released; /* what it knows; would know after an acquire fence; last release fence */
+    stay *stay;   /* NULL: its last operation was at no word */
     uint32_t seq;
     uint32_t past[MC_THREADS_MAX]; /* of its last step */
 
@@ -203,9 +213,9 @@ typedef struct engine {
     const void *failure_pc[MC_THREADS_MAX];
 
     uint32_t base_clock;  /* all clocks of earlier executions are below */
-    uint32_t sc_clock;    /* seq_cst stores so far */
     uint64_t fingerprint; /* of the steps so far, in any equivalent order */
-    view sc;              /* what seq_cst fences have published; only `seen` is used */
+    visit *sc;            /* the seq_cst operations so far, the last one first */
+    bool has_sc_fence;
     location *locations;
     unsigned location_count;
 
@@ -229,11 +239,11 @@ void mc_leave(void)
 bool mc_is_enabled(const thread *t);
 
 /* location.c */
-location *mc_locate(uintptr_t address, uint32_t size, mc_site site);
+location *mc_locate(thread *t, uintptr_t address, uint32_t size, mc_site site); /* t is there now */
 store *mc_insert(location *l, uint32_t at, uint64_t value, int tid, mc_site site);
-void mc_log(location *l, int who, uint32_t clock, uint64_t rank);
-void mc_know(thread *t, location *l, uint64_t rank); /* nothing older from now on */
-uint64_t mc_oldest(const thread *t, const location *l, int order);
+uint64_t mc_rank_behind(const location *l, uint32_t i); /* of a store that would go there */
+void mc_visit(const thread *t, location *l, uint64_t rank, visit_kind how, int order);
+uint64_t mc_oldest(const thread *t, const location *l);
 
 static inline const store *mc_newest(const location *l)
 {
@@ -241,8 +251,14 @@ static inline const store *mc_newest(const location *l)
 }
 
 /* memory.c */
-void mc_note_read(thread *t, location *l, const store *s);
 void mc_tick(thread *t);
+
+/* sc.c */
+void mc_stay(thread *t, const location *l); /* the next operation is there; NULL: at no word */
+void mc_sc_add(visit *v);
+void mc_sc_fence(const thread *t);
+/* Whether an operation that reads store i, or writes behind it, leaves an order of the seq_cst operations. */
+bool mc_sc_allows(const thread *t, location *l, uint32_t i, bool is_write, int order);
 
 /* futex.c */
 bool mc_has_news(const spin *spins, unsigned count);

@@ -48,10 +48,11 @@ static int futex_wait(uintptr_t address, uint32_t expected, bool has_timeout, co
     mc_announce(
         &(operation){.kind = OP_WAIT, .effects = READS | WAITS, .address = address, .site = site});
     thread *t = mc.current;
-    location *l = mc_locate(address, sizeof(uint32_t), site);
+    location *l = mc_locate(t, address, sizeof(uint32_t), site);
     mc_check_plain(t, address, sizeof(uint32_t), false, site);
     bool returns = returns_at_once(t, l, expected, has_timeout, &result);
-    mc_note_read(t, l, mc_newest(l));
+    mc_spin_note(t, l, mc_newest(l)->rank);
+    mc_visit(t, l, mc_newest(l)->rank, VISIT_READ, __ATOMIC_RELAXED);
     if (mc.is_traced)
         mc_trace(t, site, "futex wait while %u: %s", expected,
                  result == -EAGAIN      ? mc_value_name(mc_newest(l)->value, 4)
@@ -203,7 +204,8 @@ void mc_pause(mc_site site)
     }
     mc_announce(&(operation){.kind = OP_PAUSE, .site = site});
     const spin *news = choose_news(t);
-    mc_know(t, (location *)(uintptr_t)news->location, next_rank(news));
+    mc_visit(t, (location *)(uintptr_t)news->location, next_rank(news), VISIT_NONE,
+             __ATOMIC_RELAXED);
     mc_trace(t, site, "pause, until there is news");
     mc_commit(t, &(deed){.kind = OP_PAUSE});
     begin_round(t);

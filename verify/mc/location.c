@@ -9,11 +9,11 @@
 
 #define RANK_STEP ((uint64_t)1 << 40)
 
-static uint64_t rank_at(const location *l, uint32_t at)
+uint64_t mc_rank_behind(const location *l, uint32_t i)
 {
-    uint64_t below = at > 0 ? l->stores[at - 1]->rank : 0;
+    uint64_t below = l->stores[i]->rank;
 
-    return at < l->count ? below + (l->stores[at]->rank - below) / 2 : below + RANK_STEP;
+    return i + 1 < l->count ? below + (l->stores[i + 1]->rank - below) / 2 : below + RANK_STEP;
 }
 
 store *mc_insert(location *l, uint32_t at, uint64_t value, int tid, mc_site site)
@@ -27,7 +27,7 @@ store *mc_insert(location *l, uint32_t at, uint64_t value, int tid, mc_site site
     }
     store *s = mc_scratch(sizeof *s);
     s->value = l->size == 8 ? value : value & (((uint64_t)1 << 8 * l->size) - 1);
-    s->rank = rank_at(l, at);
+    s->rank = at > 0 ? mc_rank_behind(l, at - 1) : RANK_STEP;
     s->tid = (uint8_t)tid;
     s->site = site;
     memmove(&l->stores[at + 1], &l->stores[at], (l->count - at) * sizeof *l->stores);
@@ -36,17 +36,26 @@ store *mc_insert(location *l, uint32_t at, uint64_t value, int tid, mc_site site
     return s;
 }
 
-void mc_log(location *l, int who, uint32_t clock, uint64_t rank)
+static visit *add_visit(location *l, int tid, uint32_t clock, uint64_t rank)
 {
     visit *v = mc_scratch(sizeof *v);
 
-    *v = (visit){clock, rank, l->last[who]};
-    l->last[who] = v;
+    v->tid = (uint8_t)tid;
+    v->clock = clock;
+    v->rank = rank;
+    v->before = l->last[tid];
+    return l->last[tid] = v;
 }
 
-void mc_know(thread *t, location *l, uint64_t rank)
+void mc_visit(const thread *t, location *l, uint64_t rank, visit_kind how, int order)
 {
-    mc_log(l, t->id, t->now.hb[t->id], rank);
+    visit *v = add_visit(l, t->id, t->now.hb[t->id], rank);
+
+    v->kind = how;
+    v->now = t->now;
+    v->stay = t->stay;
+    if (order == __ATOMIC_SEQ_CST)
+        mc_sc_add(v);
 }
 
 /* ---- finding them ------------------------------------------------------------------------------ */
@@ -64,7 +73,7 @@ static void absorb_plain(location *l)
 {
     l->is_overwritten = false;
     const store *s = mc_insert(l, l->count, value_in_memory(l), l->plain_tid, MC_SITE("plain"));
-    mc_log(l, l->plain_tid, l->plain_clock, s->rank);
+    add_visit(l, l->plain_tid, l->plain_clock, s->rank);
 }
 
 static location *create(uintptr_t address, uint32_t size, uint16_t *ids, mc_site site)
@@ -84,7 +93,7 @@ static location *create(uintptr_t address, uint32_t size, uint16_t *ids, mc_site
     return l;
 }
 
-location *mc_locate(uintptr_t address, uint32_t size, mc_site site)
+location *mc_locate(thread *t, uintptr_t address, uint32_t size, mc_site site)
 {
     size_t offset;
 
@@ -107,6 +116,7 @@ location *mc_locate(uintptr_t address, uint32_t size, mc_site site)
     location *l = ids[0] ? &mc.locations[ids[0]] : create(address, size, ids, site);
     if (l->is_overwritten)
         absorb_plain(l);
+    mc_stay(t, l);
     return l;
 }
 
@@ -121,26 +131,12 @@ static uint64_t newest_known(const location *l, int who, uint32_t clock)
     return v ? v->rank : 0;
 }
 
-/* Up to which operation of `who` this thread knows, for an operation of this order. */
-static uint32_t known_clock(const thread *t, int who, int order)
-{
-    uint32_t clock = t->now.seen[who];
-
-    if (who == t->id)
-        return UINT32_MAX;
-    if (order != __ATOMIC_SEQ_CST)
-        return clock;
-    if (who == SC)
-        return mc.sc_clock;
-    return mc.sc.seen[who] > clock ? mc.sc.seen[who] : clock;
-}
-
-uint64_t mc_oldest(const thread *t, const location *l, int order)
+uint64_t mc_oldest(const thread *t, const location *l)
 {
     uint64_t oldest = l->stores[0]->rank;
 
-    for (int who = 0; who <= SC; who++) {
-        uint64_t known = newest_known(l, who, known_clock(t, who, order));
+    for (int who = 0; who < mc.thread_count; who++) {
+        uint64_t known = newest_known(l, who, who == t->id ? UINT32_MAX : t->now.hb[who]);
         oldest = known > oldest ? known : oldest;
     }
     return oldest;

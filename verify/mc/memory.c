@@ -22,11 +22,6 @@ bool mc_is_release(int order)
     return order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
 }
 
-static bool is_sc(int order)
-{
-    return order == __ATOMIC_SEQ_CST;
-}
-
 static uint64_t truncate_to(uint32_t size, uint64_t value)
 {
     return size == 8 ? value : value & (((uint64_t)1 << 8 * size) - 1);
@@ -35,7 +30,7 @@ static uint64_t truncate_to(uint32_t size, uint64_t value)
 /* An operation is done: what its thread does from here on is later. */
 void mc_tick(thread *t)
 {
-    t->now.seen[t->id] = ++t->now.hb[t->id];
+    t->now.hb[t->id]++;
 }
 
 /* ---- which stores may be read, and where a store may go ---------------------------------------- */
@@ -61,72 +56,50 @@ static bool begin_choice(const location *l, uint64_t oldest, choice *c)
     return true;
 }
 
-/* The store to read. */
-static uint32_t choose_read(const thread *t, const location *l, int order)
+/* Store i, which is not the newest: to be read, or to write behind. */
+static void add_candidate(choice *c, const thread *t, location *l, uint32_t i, bool is_write,
+                          int order)
 {
-    uint64_t oldest = mc_oldest(t, l, order);
+    if (is_write && !(mc.has_places && has_room_behind(l, i)))
+        return;
+    if (mc_is_needed(t, l, i, is_write) && mc_sc_allows(t, l, i, is_write, order))
+        c->candidates[c->count++] = i;
+}
+
+/* The store to read; or to write behind, which a read-modify-write reads. */
+static uint32_t choose(const thread *t, location *l, bool is_write, int order)
+{
+    uint64_t oldest = mc_oldest(t, l);
+    uint32_t newest = l->count - 1;
+    choice c;
+
+    if ((is_write && !mc.has_places) || !begin_choice(l, oldest, &c))
+        return newest;
+    for (uint32_t i = newest; i-- > 0 && l->stores[i]->rank >= oldest;)
+        add_candidate(&c, t, l, i, is_write, order);
+    return mc_pick_store(newest, c.candidates, c.count);
+}
+
+/* The store that a compare and swap reads: one with another value, or one that it can replace. */
+static uint32_t choose_compared(const thread *t, location *l, uint64_t wanted, int order,
+                                int failure_order)
+{
+    uint64_t oldest = mc_oldest(t, l);
     uint32_t newest = l->count - 1;
     choice c;
 
     if (!begin_choice(l, oldest, &c))
         return newest;
-    for (uint32_t i = newest; i-- > 0 && l->stores[i]->rank >= oldest;)
-        if (mc_is_needed(t, l, i, false))
-            c.candidates[c.count++] = i;
-    return mc_pick_store(newest, c.candidates, c.count);
-}
-
-/* The store that a read-modify-write replaces. */
-static uint32_t choose_replaced(const thread *t, const location *l, int order)
-{
-    uint64_t oldest = mc_oldest(t, l, order);
-    uint32_t newest = l->count - 1;
-    choice c;
-
-    if (!mc.has_places || !begin_choice(l, oldest, &c))
-        return newest;
-    for (uint32_t i = newest; i-- > 0 && l->stores[i]->rank >= oldest;)
-        if (has_room_behind(l, i) && mc_is_needed(t, l, i, true))
-            c.candidates[c.count++] = i;
-    return mc_pick_store(newest, c.candidates, c.count);
-}
-
-/* The store behind which a new one goes. */
-static uint32_t choose_place(const thread *t, const location *l, int order)
-{
-    return choose_replaced(t, l, order);
-}
-
-/* The store that a compare and swap reads: one with another value, or one that it can replace. */
-static uint32_t choose_compared(const thread *t, const location *l, uint64_t wanted, int order,
-                                int failure_order)
-{
-    uint64_t oldest = mc_oldest(t, l, order), oldest_failing = mc_oldest(t, l, failure_order);
-    uint32_t newest = l->count - 1;
-    choice c;
-
-    if (!begin_choice(l, oldest_failing < oldest ? oldest_failing : oldest, &c))
-        return newest;
-    for (uint32_t i = newest; i-- > 0;) {
-        const store *s = l->stores[i];
-        bool is_equal = s->value == wanted;
-        if (is_equal ? mc.has_places && s->rank >= oldest && has_room_behind(l, i)
-                     : s->rank >= oldest_failing)
-            if (mc_is_needed(t, l, i, is_equal))
-                c.candidates[c.count++] = i;
+    for (uint32_t i = newest; i-- > 0 && l->stores[i]->rank >= oldest;) {
+        bool is_equal = l->stores[i]->value == wanted;
+        add_candidate(&c, t, l, i, is_equal, is_equal ? order : failure_order);
     }
     return mc_pick_store(newest, c.candidates, c.count);
 }
 
 /* ---- reading and writing ----------------------------------------------------------------------- */
 
-void mc_note_read(thread *t, location *l, const store *s)
-{
-    mc_spin_note(t, l, s->rank);
-    mc_know(t, l, s->rank);
-    l->last_use[t->id] = t->now.hb[t->id];
-}
-
+/* What a load, and a read-modify-write, learns from store i. */
 static const store *read_store(thread *t, location *l, uint32_t i, int order, mc_site site)
 {
     const store *s = l->stores[i];
@@ -134,10 +107,10 @@ static const store *read_store(thread *t, location *l, uint32_t i, int order, mc
     if (s->is_uninitialised)
         mc_fail("%s:%d: T%d reads %s before anybody has written it", site.file, site.line, t->id,
                 site.text);
-    mc_note_read(t, l, s);
     join_view(&t->acquired, &s->view);
     if (mc_is_acquire(order))
         join_view(&t->now, &s->view);
+    mc_spin_note(t, l, s->rank);
     return s;
 }
 
@@ -153,10 +126,8 @@ static store *write_store(thread *t, location *l, uint32_t i, uint64_t value, in
         join_view(&s->view, &replaced->view);
     s->is_rmw = replaced != NULL;
     s->seq = t->seq + 1;
-    mc_know(t, l, s->rank);
-    l->last_write[t->id] = l->last_use[t->id] = t->now.hb[t->id];
-    if (is_sc(order))
-        mc_log(l, SC, ++mc.sc_clock, s->rank);
+    mc_visit(t, l, s->rank, VISIT_WRITE, order);
+    l->last_write[t->id] = t->now.hb[t->id];
     if (l->spun[t->id].round == t->round)
         mc_spin_note(t, l, s->rank); /* one's own store is no news */
     if (s == mc_newest(l))
@@ -193,36 +164,38 @@ static void trace_write(const thread *t, const char *what, const location *l, co
 
 /* ---- operations -------------------------------------------------------------------------------- */
 
-uint64_t mc_load(const volatile void *address, uint32_t size, int order, mc_site site)
+/* A load, or a compare and swap that fails, of store i. */
+static uint64_t load(thread *t, location *l, uint32_t i, unsigned effects, int order, mc_site site)
 {
-    unsigned effects = READS | (is_sc(order) ? SC_ACCESS : 0);
-
-    mc_announce(&(operation){
-        .kind = OP_LOAD, .effects = effects, .address = (uintptr_t)address, .site = site});
-    thread *t = mc.current;
-    location *l = mc_locate((uintptr_t)address, size, site);
-    mc_check_plain(t, l->address, size, false, site);
-    uint32_t i = choose_read(t, l, order);
-    trace_read(t, "load", l, i, order, site);
+    trace_read(t, t->op.kind == OP_LOAD ? "load" : "cas fails", l, i, order, site);
     const store *s = read_store(t, l, i, order, site);
-    mc_commit(t, &(deed){.kind = OP_LOAD, .effects = effects, .read = s});
+    mc_visit(t, l, s->rank, VISIT_READ, order);
+    mc_commit(t, &(deed){.kind = t->op.kind, .effects = effects, .read = s});
     mc_tick(t);
     return s->value;
 }
 
+uint64_t mc_load(const volatile void *address, uint32_t size, int order, mc_site site)
+{
+    mc_announce(&(operation){
+        .kind = OP_LOAD, .effects = READS, .address = (uintptr_t)address, .site = site});
+    thread *t = mc.current;
+    location *l = mc_locate(t, (uintptr_t)address, size, site);
+    mc_check_plain(t, l->address, size, false, site);
+    return load(t, l, choose(t, l, false, order), READS, order, site);
+}
+
 void mc_store(volatile void *address, uint32_t size, uint64_t value, int order, mc_site site)
 {
-    unsigned effects = WRITES | (is_sc(order) ? SC_ACCESS : 0);
-
     mc_announce(&(operation){
-        .kind = OP_STORE, .effects = effects, .address = (uintptr_t)address, .site = site});
+        .kind = OP_STORE, .effects = WRITES, .address = (uintptr_t)address, .site = site});
     thread *t = mc.current;
-    location *l = mc_locate((uintptr_t)address, size, site);
+    location *l = mc_locate(t, (uintptr_t)address, size, site);
     mc_check_plain(t, l->address, size, true, site);
-    uint32_t i = choose_place(t, l, order);
+    uint32_t i = choose(t, l, true, order);
     store *s = write_store(t, l, i, value, order, NULL, site);
     trace_write(t, "store", l, NULL, s, order, site);
-    mc_commit(t, &(deed){.kind = OP_STORE, .effects = effects, .written = s});
+    mc_commit(t, &(deed){.kind = OP_STORE, .effects = WRITES, .written = s});
     mc_tick(t);
 }
 
@@ -252,9 +225,7 @@ static uint64_t replace(thread *t, location *l, uint32_t i, mc_rmw how, uint64_t
     store *s = write_store(t, l, i, apply(how, old->value, operand), order, old, site);
 
     trace_write(t, how == MC_EXCHANGE ? "exchange" : "modify", l, old, s, order, site);
-    mc_commit(t, &(deed){.kind = OP_RMW,
-                         .effects = READS | WRITES | (is_sc(order) ? SC_ACCESS : 0),
-                         .written = s});
+    mc_commit(t, &(deed){.kind = OP_RMW, .effects = READS | WRITES, .written = s});
     mc_tick(t);
     return old->value;
 }
@@ -262,28 +233,23 @@ static uint64_t replace(thread *t, location *l, uint32_t i, mc_rmw how, uint64_t
 uint64_t mc_modify(volatile void *address, uint32_t size, mc_rmw how, uint64_t operand, int order,
                    mc_site site)
 {
-    unsigned effects = READS | WRITES | (is_sc(order) ? SC_ACCESS : 0);
-
     mc_announce(&(operation){
-        .kind = OP_RMW, .effects = effects, .address = (uintptr_t)address, .site = site});
+        .kind = OP_RMW, .effects = READS | WRITES, .address = (uintptr_t)address, .site = site});
     thread *t = mc.current;
-    location *l = mc_locate((uintptr_t)address, size, site);
+    location *l = mc_locate(t, (uintptr_t)address, size, site);
     mc_check_plain(t, l->address, size, true, site);
-    return replace(t, l, choose_replaced(t, l, order), how, operand, order, site);
+    return replace(t, l, choose(t, l, true, order), how, operand, order, site);
 }
 
 bool mc_cas(volatile void *address, uint32_t size, uint64_t *expected, uint64_t value, int order,
             int failure_order, mc_site site)
 {
-    unsigned sc = is_sc(order) || is_sc(failure_order) ? SC_ACCESS : 0;
-
-    mc_announce(&(operation){.kind = OP_CAS,
-                             .effects = READS | WRITES | sc,
-                             .address = (uintptr_t)address,
-                             .site = site});
-    thread *t = mc.current;
-    location *l = mc_locate((uintptr_t)address, size, site);
     uint64_t wanted = truncate_to(size, *expected);
+
+    mc_announce(&(operation){
+        .kind = OP_CAS, .effects = READS | WRITES, .address = (uintptr_t)address, .site = site});
+    thread *t = mc.current;
+    location *l = mc_locate(t, (uintptr_t)address, size, site);
     uint32_t i = choose_compared(t, l, wanted, order, failure_order);
 
     if (l->stores[i]->value == wanted) {
@@ -292,39 +258,22 @@ bool mc_cas(volatile void *address, uint32_t size, uint64_t *expected, uint64_t 
         return true;
     }
     mc_check_plain(t, l->address, size, false, site);
-    trace_read(t, "cas fails", l, i, failure_order, site);
-    const store *s = read_store(t, l, i, failure_order, site);
-    *expected = s->value;
-    mc_commit(t, &(deed){.kind = OP_CAS,
-                         .effects = READS | (is_sc(failure_order) ? SC_ACCESS : 0),
-                         .read = s});
-    mc_tick(t);
+    *expected = load(t, l, i, READS, failure_order, site);
     return false;
 }
 
-/* A seq_cst fence learns what all earlier ones, and seq_cst stores, have made known, and adds what it knows. */
-static void sc_fence(thread *t)
-{
-    mc.sc.seen[SC] = mc.sc_clock;
-    for (int i = 0; i <= SC; i++) {
-        uint32_t clock = t->now.seen[i] > mc.sc.seen[i] ? t->now.seen[i] : mc.sc.seen[i];
-        t->now.seen[i] = mc.sc.seen[i] = clock;
-    }
-}
-
+/* No step: what it does, only its own thread's operations show. */
 void mc_fence(int order, mc_site site)
 {
-    if (is_sc(order))
-        mc_announce(&(operation){.kind = OP_FENCE, .effects = SC_FENCE, .site = site});
     thread *t = mc.current;
+
+    mc_stay(t, NULL);
     if (mc_is_acquire(order))
         join_view(&t->now, &t->acquired);
-    if (is_sc(order))
-        sc_fence(t);
     if (mc_is_release(order))
         t->released = t->now;
+    if (order == __ATOMIC_SEQ_CST)
+        mc_sc_fence(t);
     mc_trace(t, site, "fence %s", mc_order_name(order));
-    if (is_sc(order))
-        mc_commit(t, &(deed){.kind = OP_FENCE, .effects = SC_FENCE});
     mc_tick(t);
 }

@@ -170,10 +170,10 @@ static void reset(void)
     mc_trace_reset();
     mc.thread_count = 0;
     mc.step_count = 0;
-    mc.sc_clock = 0;
+    mc.sc = NULL;
+    mc.has_sc_fence = false;
     mc.asleep = 0;
     mc.fingerprint = 0;
-    memset(&mc.sc, 0, sizeof mc.sc);
     mc.result.failure[0] = '\0';
     mc.outcome = RUNNING;
 }

@@ -103,9 +103,12 @@ static void note(const thread *t, granule *g, unsigned first, unsigned end, plai
 static void check_atomic(const thread *t, location *l, plain how, const void *pc)
 {
     for (int who = 0; who < mc.thread_count; who++) {
+        const visit *a = l->last[who];
+        while (a && a->kind == VISIT_NONE)
+            a = a->before;
         if (who != t->id && l->last_write[who] > t->now.hb[who])
             fail_race(pc, NULL, how, who, "stored atomically");
-        if (who != t->id && how >= PLAIN_WRITE && l->last_use[who] > t->now.hb[who])
+        if (who != t->id && how >= PLAIN_WRITE && a && a->clock > t->now.hb[who])
             fail_race(pc, NULL, how, who, "accessed atomically");
     }
     if (how != PLAIN_WRITE)

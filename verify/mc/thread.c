@@ -117,9 +117,9 @@ thread *mc_thread_start(void (*fn)(void *), void *argument)
         memcpy(t->past, parent->past, sizeof t->past);
     } else {
         for (int i = 0; i < MC_THREADS_MAX; i++)
-            t->now.hb[i] = t->now.seen[i] = mc.base_clock;
+            t->now.hb[i] = mc.base_clock;
     }
-    t->now.hb[t->id] = t->now.seen[t->id] = mc.base_clock + 1;
+    t->now.hb[t->id] = mc.base_clock + 1;
     prepare_stack(t);
     return t;
 }
@@ -187,6 +187,7 @@ int mc_spawn(void (*fn)(void *), void *argument)
     thread *t = mc_thread_start(fn, argument);
 
     mc_trace(mc.current, (mc_site){0}, "starts T%d", t->id);
+    mc_stay(mc.current, NULL);
     /* What the parent does from here on, the child does not know of. */
     mc_tick(mc.current);
     return t->id;
@@ -202,6 +203,7 @@ void mc_join(int id)
         mc_fail("T%d joins T%d, which was joined before", me->id, id);
     t->is_joined = true;
     mc_announce(&(operation){.kind = OP_JOIN, .target = id});
+    mc_stay(me, NULL);
     join_view(&me->now, &t->now);
     for (int i = 0; i < MC_THREADS_MAX; i++)
         me->past[i] = t->past[i] > me->past[i] ? t->past[i] : me->past[i];
