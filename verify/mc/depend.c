@@ -9,7 +9,8 @@
  *                   \__ v __/             e before p: a race. At e's node, try a thread that can begin
  *                                         the steps that do not need e, followed by p.
  *
- * A thread's choice of what to read belongs to its step: all choices are tried wherever the step is. What seq_cst forbids does not
+ * A thread's choice of what to read belongs to its step: all choices are tried wherever the step is. So two steps conflict if they do
+ * with some choice: who slept through one, and who came after it, must not differ about that. What seq_cst forbids does not
  * depend on the order of steps (README.md: Exploration), so it makes none dependent.
  */
 #include "mc/engine.h"
@@ -30,8 +31,16 @@ static bool effects_conflict(unsigned a, unsigned b, bool same_address)
     return same_address && ((a & WAKES && b & (WAITS | WAKES)) || (b & WAKES && a & WAITS));
 }
 
+/* Whether this asks if t lives, which may die instead of any of its steps. */
+static bool asks_about(const step *s, const thread *t)
+{
+    return t->may_crash && s->effects & READS && s->address == (uintptr_t)t;
+}
+
 static bool steps_conflict(const step *a, const step *b)
 {
+    if (asks_about(a, &mc.threads[b->tid]) || asks_about(b, &mc.threads[a->tid]))
+        return true;
     if (b->spins)
         return a->effects & WRITES && touches(b->spins, b->spin_count, a->address);
     if (a->spins)
@@ -42,12 +51,11 @@ static bool steps_conflict(const step *a, const step *b)
 /* Whether a thread that need not be tried must be again, after `done`. */
 static bool conflicts_with_next(const thread *t, const step *done)
 {
+    if (asks_about(done, t))
+        return true;
     if (t->op.kind == OP_PAUSE)
         return done->effects & WRITES && touches(t->spinning, t->spin_count, done->address);
-    /* It may die instead. */
-    if (t->may_crash && done->effects & READS && done->address == (uintptr_t)t)
-        return true;
-    return effects_conflict(t->op.effects, done->effects, t->op.address == done->address);
+    return effects_conflict(mc_next_effects(t), done->effects, t->op.address == done->address);
 }
 
 /* ---- old stores -------------------------------------------------------------------------------- */

@@ -126,14 +126,15 @@ typedef struct operation {
     kind kind;
     unsigned effects; /* at most */
     uintptr_t address;
-    int target; /* of OP_JOIN, OP_ALIVE */
+    uint64_t wanted; /* of OP_CAS */
+    int target;      /* of OP_JOIN, OP_ALIVE */
     mc_site site;
 } operation;
 
 /* What it did. */
 typedef struct deed {
     kind kind;
-    unsigned effects;
+    unsigned effects;  /* that it could have had: mc_next_effects */
     const store *read; /* or NULL */
     store *written;    /* or NULL */
 } deed;
@@ -240,6 +241,7 @@ bool mc_is_enabled(const thread *t);
 
 /* location.c */
 location *mc_locate(thread *t, uintptr_t address, uint32_t size, mc_site site); /* t is there now */
+const location *mc_find(uintptr_t address); /* NULL: it was not accessed yet, or was overwritten */
 store *mc_insert(location *l, uint32_t at, uint64_t value, int tid, mc_site site);
 uint64_t mc_rank_behind(const location *l, uint32_t i); /* of a store that would go there */
 void mc_visit(const thread *t, location *l, uint64_t rank, visit_kind how, int order);
@@ -252,6 +254,7 @@ static inline const store *mc_newest(const location *l)
 
 /* memory.c */
 void mc_tick(thread *t);
+unsigned mc_next_effects(const thread *t);
 
 /* sc.c */
 void mc_stay(thread *t, const location *l); /* the next operation is there; NULL: at no word */

@@ -120,6 +120,16 @@ location *mc_locate(thread *t, uintptr_t address, uint32_t size, mc_site site)
     return l;
 }
 
+const location *mc_find(uintptr_t address)
+{
+    size_t offset;
+
+    if (!mc_offset(address, &offset))
+        return NULL;
+    const location *l = &mc.locations[*mc_location_ids(offset)];
+    return l->address == address && !l->is_overwritten ? l : NULL;
+}
+
 /* ---- how old is too old ------------------------------------------------------------------------ */
 
 static uint64_t newest_known(const location *l, int who, uint32_t clock)

@@ -97,6 +97,23 @@ static uint32_t choose_compared(const thread *t, location *l, uint64_t wanted, i
     return mc_pick_store(newest, c.candidates, c.count);
 }
 
+/*
+ * What t's next operation may do, whichever store it chooses. A compare and swap that cannot succeed only reads; one that
+ * could, but chooses to fail, counts as if it did not.
+ */
+unsigned mc_next_effects(const thread *t)
+{
+    const location *l = t->op.kind == OP_CAS ? mc_find(t->op.address) : NULL;
+
+    if (!l)
+        return t->op.effects;
+    uint64_t oldest = mc_oldest(t, l);
+    for (uint32_t i = l->count; i-- > 0 && l->stores[i]->rank >= oldest;)
+        if (l->stores[i]->value == t->op.wanted && has_room_behind(l, i))
+            return READS | WRITES;
+    return READS;
+}
+
 /* ---- reading and writing ----------------------------------------------------------------------- */
 
 /* What a load, and a read-modify-write, learns from store i. */
@@ -246,10 +263,14 @@ bool mc_cas(volatile void *address, uint32_t size, uint64_t *expected, uint64_t 
 {
     uint64_t wanted = truncate_to(size, *expected);
 
-    mc_announce(&(operation){
-        .kind = OP_CAS, .effects = READS | WRITES, .address = (uintptr_t)address, .site = site});
+    mc_announce(&(operation){.kind = OP_CAS,
+                             .effects = READS | WRITES,
+                             .address = (uintptr_t)address,
+                             .wanted = wanted,
+                             .site = site});
     thread *t = mc.current;
     location *l = mc_locate(t, (uintptr_t)address, size, site);
+    unsigned effects = mc_next_effects(t);
     uint32_t i = choose_compared(t, l, wanted, order, failure_order);
 
     if (l->stores[i]->value == wanted) {
@@ -258,7 +279,7 @@ bool mc_cas(volatile void *address, uint32_t size, uint64_t *expected, uint64_t 
         return true;
     }
     mc_check_plain(t, l->address, size, false, site);
-    *expected = load(t, l, i, READS, failure_order, site);
+    *expected = load(t, l, i, effects, failure_order, site);
     return false;
 }
 

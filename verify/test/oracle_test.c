@@ -476,6 +476,22 @@ static void generate(void)
         generate_circle(profile, has_fences);
 }
 
+/* One that hardly comes up: that T1's cas fails depends on T3's, though T3's reads an old store. */
+static const op late_cas[3][3] = {
+    {{STORE, rlx, rlx, 0, 1, 0}, {CAS, rlx, rlx, 1, 2, 0}},
+    {{STORE, rlx, rlx, 1, 3, 0}, {STORE, rlx, rlx, 0, 4, 0}},
+    {{LOAD, rlx, rlx, 0, 0, 0}, {LOAD, rlx, rlx, 0, 0, 0}, {CAS, rlx, rlx, 1, 5, 0}},
+};
+
+static void take_late_cas(void)
+{
+    threads = 3;
+    for (unsigned t = 0; t < threads; t++) {
+        lengths[t] = t < 2 ? 2 : 3;
+        memcpy(script[t], late_cas[t], sizeof late_cas[t]);
+    }
+}
+
 static void print_script(void)
 {
     static const char *const names[] = {"load", "store", "exchange", "cas", "fence"};
@@ -507,7 +523,10 @@ int main(int argc, char **argv)
     found.list = malloc(OUTCOMES_MAX * sizeof *found.list);
     for (unsigned i = 0; i < programs; i++) {
         random_state = seed * 1000003 + i;
-        generate();
+        if (i == 0)
+            take_late_cas();
+        else
+            generate();
         allowed.count = found.count = 0;
         make_events();
         rf = (relation){{0}};
