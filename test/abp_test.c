@@ -17,7 +17,7 @@ static void push_many(filch_abp *d, size_t first, size_t count)
 
 static void steal_many(filch_abp *d, size_t first, size_t count)
 {
-    void *entry;
+    void *entry = NULL;
 
     for (size_t i = first; i < first + count; i++) {
         assert_int_equal(filch_abp_steal(d, &entry), FILCH_STEAL_WON);
@@ -27,7 +27,7 @@ static void steal_many(filch_abp *d, size_t first, size_t count)
 
 static void pop_one(filch_abp *d, size_t expected)
 {
-    void *entry;
+    void *entry = NULL;
 
     assert_true(filch_abp_pop(d, &entry));
     assert_ptr_equal(entry, &entries[expected]);
@@ -47,7 +47,7 @@ static uint64_t largest_tag(filch_abp *d)
 TEST(the_newest_is_popped_and_the_oldest_stolen)
 {
     filch_abp d;
-    void *entry;
+    void *entry = NULL;
     assert_int_equal(filch_abp_init(&d, 5), 0);
 
     push_many(&d, 0, 5);
@@ -109,7 +109,7 @@ TEST(what_is_stolen_takes_up_room_until_the_rest_is_popped)
 TEST(a_pop_in_vain_makes_room)
 {
     filch_abp d;
-    void *entry;
+    void *entry = NULL;
     assert_int_equal(filch_abp_init(&d, 4), 0);
     push_many(&d, 0, 4);
     steal_many(&d, 0, 4);
@@ -128,7 +128,7 @@ TEST(a_pop_in_vain_makes_room)
 TEST(starting_again_changes_the_tag)
 {
     filch_abp d;
-    void *entry;
+    void *entry = NULL;
     assert_int_equal(filch_abp_init(&d, 4), 0);
 
     assert_false(filch_abp_pop(&d, &entry)); /* nothing has happened at all */
@@ -179,7 +179,7 @@ TEST(every_operation_does_what_a_plain_deque_does)
 
     for (int round = 0; round < 600 / TEST_SLOWNESS; round++) {
         size_t top = 0, bottom = 0, pushed = 0, capacity = 1 + filch_rng_next(&rng) % 12;
-        void *plain[12], *entry;
+        void *plain[12], *entry = NULL;
         filch_abp d;
         assert_int_equal(filch_abp_init_at(&d, capacity, UINT64_MAX - filch_rng_next(&rng) % 200),
                          0);
