@@ -9,8 +9,10 @@
  *
  *     static const deque_promise promise = {...};
  *     static const family families[] = {...};
- *     int main(int argc, char **argv) { return check_deque(&promise, families, COUNT_OF(families),
- *     argc, argv); }
+ *     int main(int argc, char **argv)
+ *     {
+ *         return check_deque(&promise, families, COUNT_OF(families), argc, argv);
+ *     }
  *
  * The owner runs a script: p pushes an entry, t takes one (pops). All scripts of a length are
  * generated; shorter ones are their beginnings. Thieves try to steal a number of times: 2x1 are two
