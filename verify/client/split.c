@@ -202,7 +202,7 @@ static family make_family(const char *name, mc_options options, unsigned thieves
                           int preemptions)
 {
     if (preemptions >= 0)
-        options = mc_bounded(options, (unsigned)preemptions, 0);
+        options = mc_bounded(options, (unsigned)preemptions, 3);
     return (family){.total = {.name = name}, .options = options, .thieves = thieves, .tries = each};
 }
 
