@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The BWoS queue, first in first out: bounded; its owner pops the oldest entry, thieves steal the
+ * oldest that the owner has not set apart for itself.
+ *
+ * filch/deque/bwos.h has the paper, the blocks, and where this differs.
+ *
+ *     position         get                                             put
+ *        gone           |  front ... get_end  |  granted   granted  |  granted  | ... tail ... end
+ *     ------------------+---------------------+---------------------+-----------+--------------->
+ *                        the owner pops here -->  thieves take here -->  and it pushes here -->
+ *
+ * The owner pushes behind what is granted of the last block, where no thief looks. When that block
+ * is full, the owner grants all of it and goes on with the next one, if that is free. It pops from
+ * a block that it has taken back from thieves: one read-modify-write for a whole block. While there
+ * is only one block with entries, all of it is the owner's.
+ *
+ * What is full. The ring is used in order: a block is free when it is empty and all blocks before
+ * it are. So a push is refused only if the oldest entry was pushed more than (blocks - 1) * size
+ * entries ago; what thieves have taken from the middle is no room before the owner has popped what
+ * came before. If pop has found the queue empty, blocks * size entries fit.
+ *
+ * What thieves can have. The rest of the block that the owner has begun to pop from, and what it
+ * has pushed to the last block, is the owner's alone. A steal that finds nothing else says EMPTY,
+ * and leaves a question:
+ *   - When the owner has finished its next push or pop, all entries that are in the queue can be
+ *     stolen. (Next: one that begins after the steal is over; or one that is going on.)
+ *   - From then on a steal does not say EMPTY while the queue has entries, before one was stolen:
+ *     until then the owner grants all that it has, and takes the oldest as a thief does.
+ * So thieves starve only if the owner does nothing.
+ *
+ * No call waits for another thread, wherever that is stopped: what a thief has not taken, the owner
+ * can take back, and it never needs to know whether a thief is done. The queue is never full and
+ * empty at once, as it can be in the paper.
+ *
+ * Edges (filch/deque/bwos.h has more)
+ *   went-on     pass: get -> take: get
+ *               carries what is granted of later blocks: a thief that does not look at the one
+ *               before sees what the owner has granted meanwhile.
+ */
+#ifndef FILCH_DEQUE_BWOS_FIFO_H
+#define FILCH_DEQUE_BWOS_FIFO_H
+
+#include <filch/deque/bwos.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Who has what is left of the block that the owner pops from. */
+typedef enum filch_bwos_rest {
+    FILCH_BWOS_ALL,   /* the owner: [front, tail). It is the block that it pushes to */
+    FILCH_BWOS_OLDER, /* the owner: [front, get_end). It pushes to a later one */
+    FILCH_BWOS_OPEN,  /* thieves, and the owner has to take it back; front is get_end */
+} filch_bwos_rest;
+
+/* On cache lines of its own: where it is allocated, use aligned_alloc(). */
+typedef struct filch_bwos_fifo {
+    /* Owner only; front, tail and put are also read for the hint. */
+    filch_bwos_cursor front __attribute__((aligned(FILCH_CACHE_LINE)));
+    filch_bwos_cursor tail, get_end;
+    filch_deque_slot *end; /* of put_block */
+    filch_bwos_block *get_block, *put_block;
+    filch_atomic_u64 put; /* the position of put_block */
+    filch_bwos_rest rest;
+    bool is_sharing; /* a thief has asked, and nothing was stolen since */
+
+    /* &tail or &get_end, where what the owner has of get_block ends; or &asked. Read by the owner
+     * in each push and pop, overwritten by thieves. */
+    FILCH_ATOMIC(filch_bwos_cursor *) limit __attribute__((aligned(FILCH_CACHE_LINE)));
+    filch_bwos_cursor asked; /* NULL: makes every push and pop slow */
+    filch_deque_owner owner;
+
+    /* Where thieves look. All positions between get and top are past. */
+    filch_atomic_u64 get __attribute__((aligned(FILCH_CACHE_LINE))); /* of get_block; the owner's */
+    filch_atomic_u64 top;                                            /* moved by thieves */
+
+    filch_bwos_ring ring __attribute__((aligned(FILCH_CACHE_LINE)));
+} filch_bwos_fifo;
+
+/* ---- start ------------------------------------------------------------------------------------- */
+
+/* Push to the first slot of block `b` from now on. */
+FILCH_INLINE void filch_bwos_fifo_put_to(filch_bwos_fifo *d, filch_bwos_block *b, uint64_t position)
+{
+    filch_deque_slot *slots = filch_bwos_slots(b);
+
+    d->put_block = b;
+    d->end = slots + d->ring.size;
+    /* relaxed: own variables; hints for others. */
+    filch_store_relaxed(&d->tail, slots);
+    filch_store_relaxed(&d->put, position);
+}
+
+/* Pop from [front, end), or if that is ALL from [front, tail). */
+FILCH_INLINE void filch_bwos_fifo_get_from(filch_bwos_fifo *d, filch_bwos_rest rest,
+                                           filch_deque_slot *front, filch_deque_slot *end)
+{
+    d->rest = rest;
+    /* relaxed: own variables; hints for others. */
+    filch_store_relaxed(&d->front, front);
+    filch_store_relaxed(&d->get_end, end);
+}
+
+/* Where the owner's part of the block that it pops from ends. */
+FILCH_INLINE filch_bwos_cursor *filch_bwos_fifo_front_end(filch_bwos_fifo *d)
+{
+    return d->rest == FILCH_BWOS_ALL ? &d->tail : &d->get_end;
+}
+
+FILCH_INLINE void filch_bwos_fifo_start(filch_bwos_fifo *d, uint64_t start)
+{
+    uint64_t position = filch_bwos_round(start);
+    filch_bwos_block *b = filch_bwos_block_at(&d->ring, position);
+
+    d->is_sharing = false;
+    d->get_block = b;
+    filch_bwos_open(b, position);
+    filch_bwos_fifo_put_to(d, b, position);
+    filch_bwos_fifo_get_from(d, FILCH_BWOS_ALL, filch_bwos_slots(b), NULL);
+    /* relaxed: nobody else knows the queue yet. */
+    filch_store_relaxed(&d->limit, &d->tail);
+    filch_store_relaxed(&d->asked, (filch_deque_slot *)NULL);
+    filch_store_relaxed(&d->get, position);
+    filch_store_relaxed(&d->top, position);
+    filch_store_relaxed(&d->owner, (const void *)NULL);
+}
+
+/* As filch_bwos_fifo_init_blocks, with the highest bits of `start` as the first round and the
+ * first tag: for tests. */
+FILCH_INLINE int filch_bwos_fifo_init_blocks_at(filch_bwos_fifo *d, size_t block_size,
+                                                size_t block_count, uint64_t start)
+{
+    int err = filch_bwos_ring_init(&d->ring, block_size, block_count, start);
+
+    if (!err)
+        filch_bwos_fifo_start(d, start);
+    return err;
+}
+
+/* With `block_count` blocks of `block_size` entries each. -EINVAL: it takes 1 entry and 2 blocks at
+ * least, and 1048575 of each at most. */
+FILCH_INLINE int filch_bwos_fifo_init_blocks(filch_bwos_fifo *d, size_t block_size,
+                                             size_t block_count)
+{
+    return filch_bwos_fifo_init_blocks_at(d, block_size, block_count, 0);
+}
+
+/* As filch_bwos_fifo_init, with the highest bits of `start` as the first round and tag: for
+ * tests. */
+FILCH_INLINE int filch_bwos_fifo_init_at(filch_bwos_fifo *d, size_t capacity, uint64_t start)
+{
+    int err = filch_bwos_ring_init_capacity(&d->ring, capacity, start);
+
+    if (!err)
+        filch_bwos_fifo_start(d, start);
+    return err;
+}
+
+/* With room for `capacity` entries at least, in blocks of 16 or, for less than 128, of an
+ * eighth. 0: 32 blocks of 16. */
+FILCH_INLINE int filch_bwos_fifo_init(filch_bwos_fifo *d, size_t capacity)
+{
+    return filch_bwos_fifo_init_at(d, capacity, 0);
+}
+
+/* ---- owner ------------------------------------------------------------------------------------- */
+
+/* How far block `b` is filled. */
+FILCH_INLINE uint64_t filch_bwos_fifo_filled(filch_bwos_fifo *d, filch_bwos_block *b)
+{
+    /* relaxed: own variable. */
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail);
+    return b == d->put_block ? (uint64_t)(tail - filch_bwos_slots(b)) : d->ring.size;
+}
+
+FILCH_INLINE bool filch_bwos_fifo_has_front(filch_bwos_fifo *d)
+{
+    /* relaxed: own variables. */
+    return filch_load_relaxed(&d->front) != filch_load_relaxed(filch_bwos_fifo_front_end(d));
+}
+
+/* Whether the owner has pushed something behind what is granted of the last block. */
+FILCH_INLINE bool filch_bwos_fifo_has_tail(filch_bwos_fifo *d)
+{
+    /* relaxed: only the owner writes it. */
+    uint64_t granted = filch_bwos_index(filch_load_relaxed(&d->put_block->granted));
+    return d->rest != FILCH_BWOS_ALL && filch_bwos_fifo_filled(d, d->put_block) > granted;
+}
+
+/* Let thieves have the rest of the block that the owner pops from. */
+FILCH_INLINE void filch_bwos_fifo_grant_front(filch_bwos_fifo *d)
+{
+    filch_bwos_block *b = d->get_block;
+    /* relaxed: own variables; a head that thieves do not move, as nothing is granted. */
+    uint64_t get = filch_load_relaxed(&d->get), head = filch_load_relaxed(&b->head);
+    filch_deque_slot *front = filch_load_relaxed(&d->front);
+    uint64_t i = (uint64_t)(front - filch_bwos_slots(b));
+
+    /* release [new-tag] */
+    filch_store_release(&b->head, filch_bwos_round(head) | i);
+    filch_bwos_grant(b, get, filch_bwos_fifo_filled(d, b));
+    filch_bwos_fifo_get_from(d, FILCH_BWOS_OPEN, front, front);
+}
+
+/* Let thieves have what is filled of the last block. */
+FILCH_INLINE void filch_bwos_fifo_grant_tail(filch_bwos_fifo *d)
+{
+    /* relaxed: own variable. */
+    uint64_t put = filch_load_relaxed(&d->put);
+    filch_bwos_grant(d->put_block, put, filch_bwos_fifo_filled(d, d->put_block));
+}
+
+/* The end of a slow push or pop: go back to fast ones, and let thieves have all if they have
+ * asked. */
+FILCH_INLINE void filch_bwos_fifo_settle(filch_bwos_fifo *d)
+{
+    bool has_front = filch_bwos_fifo_has_front(d), has_tail = filch_bwos_fifo_has_tail(d);
+    filch_bwos_cursor *limit = filch_bwos_fifo_front_end(d);
+
+    /* acq_rel [asked] */
+    if (filch_exchange_acq_rel(&d->limit, limit) != &d->asked)
+        return;
+    d->is_sharing = true;
+    if (!has_front && !has_tail) {
+        /* Thieves have all of it already: the question stays for the next push. relaxed: as if a
+         * thief asked now. */
+        filch_store_relaxed(&d->limit, &d->asked);
+        return;
+    }
+    /* Before the grants, which are the answer to what is asked up to here. relaxed: ordered by
+     * [granted]. */
+    filch_store_relaxed(&d->limit, &d->get_end);
+    if (has_front)
+        filch_bwos_fifo_grant_front(d);
+    if (has_tail)
+        filch_bwos_fifo_grant_tail(d);
+}
+
+/* Nothing is left of the block that the owner pops from, and it is not the last: go to the next. */
+FILCH_INLINE void filch_bwos_fifo_pass(filch_bwos_fifo *d)
+{
+    /* relaxed: own variable. */
+    uint64_t get = filch_bwos_next(&d->ring, filch_load_relaxed(&d->get));
+    filch_bwos_block *b = filch_bwos_block_at(&d->ring, get);
+
+    d->get_block = b;
+    /* release [went-on] */
+    filch_store_release(&d->get, get);
+    filch_bwos_fifo_get_from(d, FILCH_BWOS_OPEN, filch_bwos_slots(b), filch_bwos_slots(b));
+}
+
+/* The queue is empty, and pops and pushes are in one block: start again at its first slot. False:
+ * it is there. */
+FILCH_INLINE bool filch_bwos_fifo_restart(filch_bwos_fifo *d)
+{
+    filch_deque_slot *slots = filch_bwos_slots(d->put_block);
+    /* relaxed: own variables. */
+    uint64_t put = filch_load_relaxed(&d->put);
+    bool is_there = filch_load_relaxed(&d->front) == slots;
+
+    if (d->rest != FILCH_BWOS_OPEN && is_there)
+        return false;
+    if (d->rest == FILCH_BWOS_OPEN)
+        filch_bwos_open(d->put_block, put);
+    filch_bwos_fifo_put_to(d, d->put_block, put);
+    filch_bwos_fifo_get_from(d, FILCH_BWOS_ALL, slots, NULL);
+    return true;
+}
+
+/* The last block is full: push to the next one. */
+FILCH_INLINE int filch_bwos_fifo_advance(filch_bwos_fifo *d)
+{
+    /* relaxed: own variable. */
+    uint64_t next = filch_bwos_next(&d->ring, filch_load_relaxed(&d->put));
+    filch_bwos_block *b = filch_bwos_block_at(&d->ring, next);
+
+    if (d->rest == FILCH_BWOS_ALL && !filch_bwos_fifo_has_front(d)) {
+        filch_bwos_fifo_restart(d);
+        return 0;
+    }
+    /* All blocks before get_block are free, and that itself when it is used up. */
+    if (b == d->get_block) {
+        if (filch_bwos_fifo_has_front(d) ||
+            (d->rest == FILCH_BWOS_OPEN && filch_bwos_left(b, d->ring.size) > 0))
+            return -ENOBUFS;
+        filch_bwos_fifo_pass(d);
+    }
+    if (d->rest == FILCH_BWOS_ALL)
+        filch_bwos_fifo_grant_front(d);
+    else
+        filch_bwos_fifo_grant_tail(d);
+    filch_bwos_open(b, next);
+    filch_bwos_fifo_put_to(d, b, next);
+    return 0;
+}
+
+FILCH_INLINE void filch_bwos_fifo_append(filch_bwos_fifo *d, filch_deque_slot *tail,
+                                         filch_entry entry)
+{
+    /* release [new-entry] */
+    filch_store_release(tail, entry);
+    /* relaxed: own variable. */
+    filch_store_relaxed(&d->tail, tail + 1);
+}
+
+FILCH_BWOS_SLOW int filch_bwos_fifo_push_slow(filch_bwos_fifo *d, filch_entry entry)
+{
+    int err = 0;
+
+    /* relaxed: own variable, here and below. */
+    if (filch_load_relaxed(&d->tail) == d->end)
+        err = filch_bwos_fifo_advance(d);
+    if (!err)
+        filch_bwos_fifo_append(d, filch_load_relaxed(&d->tail), entry);
+    filch_bwos_fifo_settle(d);
+    return err;
+}
+
+/* Add `entry` as the newest one. -ENOBUFS: the next block is not free. */
+FILCH_INLINE int filch_bwos_fifo_push(filch_bwos_fifo *d, filch_entry entry)
+{
+    FILCH_DEQUE_OWNER_CALL(d);
+    /* relaxed: own variable. */
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail);
+
+    /* relaxed: a question, which carries nothing. */
+    if (__builtin_expect(tail == d->end || filch_load_relaxed(&d->limit) == &d->asked, 0))
+        return filch_bwos_fifo_push_slow(d, entry);
+    filch_bwos_fifo_append(d, tail, entry);
+    return 0;
+}
+
+/* Take back what thieves have left of the block that the owner pops from. */
+FILCH_INLINE void filch_bwos_fifo_take_back(filch_bwos_fifo *d)
+{
+    filch_bwos_block *b = d->get_block;
+    /* relaxed: own variable. */
+    uint64_t i = filch_bwos_take_back(b, filch_load_relaxed(&d->get), 0);
+    bool is_one = b == d->put_block;
+
+    filch_bwos_fifo_get_from(d, is_one ? FILCH_BWOS_ALL : FILCH_BWOS_OLDER, filch_bwos_slots(b) + i,
+                             filch_bwos_slots(b) + d->ring.size);
+}
+
+/* Take the oldest entry as thieves do. There is no moment at which they find nothing, although
+ * something is there. */
+FILCH_INLINE bool filch_bwos_fifo_share(filch_bwos_fifo *d, filch_entry *entry)
+{
+    filch_bwos_block *b = d->get_block;
+    size_t count;
+
+    /* relaxed: own variable, and a head that is looked at again. */
+    if (filch_bwos_index(filch_load_relaxed(&b->head)) == b->head_seen) {
+        if (filch_bwos_fifo_has_tail(d))
+            filch_bwos_fifo_grant_tail(d);
+        uint64_t get = filch_load_relaxed(&d->get);
+        if (filch_bwos_take(&d->ring, get, entry, 1, &count) == FILCH_BWOS_WON) {
+            b->head_seen++;
+            return true;
+        }
+    }
+    d->is_sharing = false; /* something was stolen */
+    return false;
+}
+
+FILCH_BWOS_SLOW bool filch_bwos_fifo_pop_slow(filch_bwos_fifo *d, filch_entry *entry)
+{
+    while (!filch_bwos_fifo_has_front(d)) {
+        filch_bwos_block *b = d->get_block;
+        bool is_open = d->rest == FILCH_BWOS_OPEN;
+
+        if (is_open && filch_bwos_left(b, filch_bwos_fifo_filled(d, b)) > 0) {
+            if (!d->is_sharing)
+                filch_bwos_fifo_take_back(d);
+            else if (filch_bwos_fifo_share(d, entry))
+                return true;
+        } else if (b != d->put_block) {
+            filch_bwos_fifo_pass(d);
+        } else {
+            d->is_sharing = false;
+            if (filch_bwos_fifo_restart(d))
+                filch_bwos_fifo_settle(d);
+            return false;
+        }
+    }
+    /* relaxed: own variable and slot. */
+    filch_deque_slot *front = filch_load_relaxed(&d->front);
+    *entry = filch_load_relaxed(front);
+    filch_store_relaxed(&d->front, front + 1);
+    filch_bwos_fifo_settle(d);
+    return true;
+}
+
+/* Take the oldest entry. false: there is none, or thieves took the rest. */
+FILCH_INLINE bool filch_bwos_fifo_pop(filch_bwos_fifo *d, filch_entry *entry)
+{
+    FILCH_DEQUE_OWNER_CALL(d);
+    /* relaxed: own variable; a limit, as in push. */
+    filch_deque_slot *front = filch_load_relaxed(&d->front);
+    filch_bwos_cursor *limit = filch_load_relaxed(&d->limit);
+
+    /* relaxed: own variable, or a constant. */
+    if (__builtin_expect(front >= filch_load_relaxed(limit), 0)) {
+        filch_entry popped;
+        bool is_popped = filch_bwos_fifo_pop_slow(d, &popped);
+        if (is_popped)
+            *entry = popped;
+        return is_popped;
+    }
+    /* relaxed: own slot and variable. */
+    *entry = filch_load_relaxed(front);
+    filch_store_relaxed(&d->front, front + 1);
+    return true;
+}
+
+/* ---- thieves ----------------------------------------------------------------------------------- */
+
+/* Make the owner's next push or pop a slow one, which grants what it has. */
+FILCH_INLINE void filch_bwos_fifo_ask(filch_bwos_fifo *d)
+{
+    /* relaxed: a question carries nothing. One that is there is not written again: the owner reads
+     * it all the time. */
+    if (filch_load_relaxed(&d->limit) != &d->asked)
+        filch_store_relaxed(&d->limit, &d->asked);
+}
+
+FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_entry *entries,
+                                                     size_t max, size_t *count)
+{
+    /* acquire [went-on] */
+    uint64_t get = filch_load_acquire(&d->get), t = get;
+    /* relaxed: whatever value it had, what lies between get and top is past. */
+    uint64_t top = filch_load_relaxed(&d->top);
+
+    for (;;) {
+        filch_bwos_found found = filch_bwos_take(&d->ring, t, entries, max, count);
+
+        if (found == FILCH_BWOS_WON)
+            return FILCH_STEAL_WON;
+        if (found == FILCH_BWOS_LOST)
+            return FILCH_STEAL_LOST;
+        if (t != get) {
+            /* The owner may have gone on, and closed this block: [closed]. acquire [went-on] */
+            uint64_t now = filch_load_acquire(&d->get), next = filch_bwos_next(&d->ring, t);
+            if (now != get) {
+                get = t = now;
+                continue;
+            }
+            if (found == FILCH_BWOS_NONE) {
+                /* The last block: all between it and the owner's are granted. */
+                filch_bwos_fifo_ask(d);
+                return FILCH_STEAL_EMPTY;
+            }
+            /* acq_rel [passed] */
+            if (filch_cas_acq_rel(&d->top, &top, next))
+                top = next;
+        }
+        t = filch_bwos_is_after(top, get) ? top : filch_bwos_next(&d->ring, get);
+    }
+}
+
+/* Take the oldest entry that is granted. */
+FILCH_INLINE filch_steal_result filch_bwos_fifo_steal(filch_bwos_fifo *d, filch_entry *entry)
+{
+    filch_entry oldest;
+    size_t count;
+    filch_steal_result result = filch_bwos_fifo_take(d, &oldest, 1, &count);
+
+    if (result == FILCH_STEAL_WON)
+        *entry = oldest;
+    return result;
+}
+
+/* Take the oldest entries that are granted, up to `max`, of one block. After LOST, what `entries`
+ * points to is anything. */
+FILCH_INLINE filch_steal_result filch_bwos_fifo_steal_batch(filch_bwos_fifo *d,
+                                                            filch_entry *entries, size_t max,
+                                                            size_t *count)
+{
+    return max > 0 ? filch_bwos_fifo_take(d, entries, max, count) : FILCH_STEAL_EMPTY;
+}
+
+/* ---- anybody ----------------------------------------------------------------------------------- */
+
+FILCH_INLINE size_t filch_bwos_fifo_size_hint(filch_bwos_fifo *d)
+{
+    const uint64_t size = d->ring.size;
+    /* relaxed: hints, all of them. */
+    uint64_t get = filch_load_relaxed(&d->get), put = filch_load_relaxed(&d->put);
+    uint64_t top = filch_load_relaxed(&d->top);
+    filch_bwos_block *b = filch_bwos_block_at(&d->ring, get);
+    filch_deque_slot *put_slots = filch_bwos_slots(filch_bwos_block_at(&d->ring, put));
+    uint64_t gone = (uint64_t)(filch_load_relaxed(&d->front) - filch_bwos_slots(b));
+    uint64_t tail = (uint64_t)(filch_load_relaxed(&d->tail) - put_slots);
+    uint64_t first = get, sum = 0;
+
+    /* What is gone of the block that the owner pops from; thieves may have some of it. relaxed: as
+     * above. */
+    if (filch_bwos_index(filch_load_relaxed(&b->granted)) > 0)
+        gone = filch_bwos_index(filch_load_relaxed(&b->head));
+    if (get != put) {
+        /* The rest of it, then the others from the first that is not past. */
+        sum = gone < size ? size - gone : 0;
+        first = filch_bwos_is_after(top, get) ? top : filch_bwos_next(&d->ring, get);
+        b = filch_bwos_block_at(&d->ring, first);
+        /* relaxed: as above. */
+        gone = filch_bwos_index(filch_load_relaxed(&b->head));
+    }
+    if (filch_bwos_is_after(first, put) || tail > size)
+        return (size_t)sum;
+    uint64_t rest = filch_bwos_distance(&d->ring, first, put) * size + tail;
+    return (size_t)(sum + (rest > gone ? rest - gone : 0));
+}
+
+/* ---- stop -------------------------------------------------------------------------------------- */
+
+FILCH_INLINE void filch_bwos_fifo_fini(filch_bwos_fifo *d)
+{
+    filch_bwos_ring_fini(&d->ring);
+}
+
+FILCH_DEQUE_FITS(bwos_fifo)
+FILCH_DEQUE_BATCH_FITS(bwos_fifo)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

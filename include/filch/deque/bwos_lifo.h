@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The BWoS deque, last in first out: bounded; its owner pops the newest entry, thieves steal the
+ * oldest. As long as there is enough for all, they do so in different blocks.
+ *
+ * filch/deque/bwos.h has the paper, the blocks, and where this differs.
+ *
+ *     position         top                                  position
+ *        past           |  granted   granted    granted  |  granted | base ... tail ... end
+ *     ------------------+-------------------------------+----------+--------------------------->
+ *                        thieves take here -->             the owner pushes and pops here
+ *
+ * The owner has [base, tail) of its block, where no thief looks. When the block is full, the owner
+ * grants all of it and goes on with the next one, if that is free. When it has nothing left, it
+ * takes back what is granted of its block, or else the block before: one read-modify-write for a
+ * whole block.
+ *
+ * What is full. An entry that was stolen leaves a slot that is not free before the rest of its
+ * block was stolen as well, or pop has found the deque empty. So from (blocks - 1) * size + 1 to
+ * blocks * size entries fit, whatever thieves do.
+ *
+ * What thieves can have. Entries in [base, tail) are the owner's alone. A steal that finds nothing
+ * else says EMPTY, and leaves a question:
+ *   - When the owner has finished its next push or pop, all entries that are in the deque can be
+ *     stolen. (Next: one that begins after the steal is over; or one that is going on.)
+ *   - From then on a steal does not say EMPTY while the deque has entries, before one was stolen:
+ *     until then the owner takes back only half of what is granted at a time.
+ * So thieves starve only if the owner does nothing.
+ *
+ * No call waits for another thread, wherever that is stopped: what a thief has not taken, the owner
+ * can take back, and it never needs to know whether a thief is done.
+ *
+ * Edges: those of filch/deque/bwos.h.
+ */
+#ifndef FILCH_DEQUE_BWOS_LIFO_H
+#define FILCH_DEQUE_BWOS_LIFO_H
+
+#include <filch/deque/bwos.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* On cache lines of its own: where it is allocated, use aligned_alloc(). */
+typedef struct filch_bwos_lifo {
+    /* Owner only; tail and position are also read for the hint. */
+    filch_bwos_cursor tail __attribute__((aligned(FILCH_CACHE_LINE)));
+    filch_deque_slot *base, *end;
+    filch_bwos_block *block;
+    filch_atomic_u64 position; /* of the block */
+    bool is_sharing;           /* a thief has asked, and nothing was stolen since */
+    filch_deque_owner owner;
+
+    /* base; or ASKED. Read by the owner in each push and pop, overwritten by thieves. */
+    filch_bwos_cursor limit __attribute__((aligned(FILCH_CACHE_LINE)));
+
+    /* All positions before it are past. Moved by thieves. */
+    filch_atomic_u64 top __attribute__((aligned(FILCH_CACHE_LINE)));
+
+    filch_bwos_ring ring __attribute__((aligned(FILCH_CACHE_LINE)));
+} filch_bwos_lifo;
+
+/* A limit that makes every push and pop slow. */
+#define FILCH_BWOS_ASKED ((filch_deque_slot *)UINTPTR_MAX)
+
+/* ---- start ------------------------------------------------------------------------------------- */
+
+/* Go to block `b`, in which thieves have the entries below `base` and the owner those up to
+ * `tail`. */
+FILCH_INLINE void filch_bwos_lifo_go_to(filch_bwos_lifo *d, filch_bwos_block *b, uint64_t position,
+                                        uint64_t base, uint64_t tail)
+{
+    filch_deque_slot *slots = filch_bwos_slots(b);
+
+    d->block = b;
+    d->base = slots + base;
+    d->end = slots + d->ring.size;
+    /* relaxed: own variables; hints for others. */
+    filch_store_relaxed(&d->tail, slots + tail);
+    filch_store_relaxed(&d->position, position);
+}
+
+FILCH_INLINE void filch_bwos_lifo_start(filch_bwos_lifo *d, uint64_t start)
+{
+    uint64_t position = filch_bwos_round(start);
+    filch_bwos_block *b = filch_bwos_block_at(&d->ring, position);
+
+    d->is_sharing = false;
+    filch_bwos_open(b, position);
+    filch_bwos_lifo_go_to(d, b, position, 0, 0);
+    /* relaxed: nobody else knows the deque yet. */
+    filch_store_relaxed(&d->limit, d->base);
+    filch_store_relaxed(&d->top, position);
+    filch_store_relaxed(&d->owner, (const void *)NULL);
+}
+
+/* As filch_bwos_lifo_init_blocks, with the highest bits of `start` as the first round and the
+ * first tag: for tests. */
+FILCH_INLINE int filch_bwos_lifo_init_blocks_at(filch_bwos_lifo *d, size_t block_size,
+                                                size_t block_count, uint64_t start)
+{
+    int err = filch_bwos_ring_init(&d->ring, block_size, block_count, start);
+
+    if (!err)
+        filch_bwos_lifo_start(d, start);
+    return err;
+}
+
+/* With `block_count` blocks of `block_size` entries each. -EINVAL: it takes 1 entry and 2 blocks at
+ * least, and 1048575 of each at most. */
+FILCH_INLINE int filch_bwos_lifo_init_blocks(filch_bwos_lifo *d, size_t block_size,
+                                             size_t block_count)
+{
+    return filch_bwos_lifo_init_blocks_at(d, block_size, block_count, 0);
+}
+
+/* As filch_bwos_lifo_init, with the highest bits of `start` as the first round and tag: for
+ * tests. */
+FILCH_INLINE int filch_bwos_lifo_init_at(filch_bwos_lifo *d, size_t capacity, uint64_t start)
+{
+    int err = filch_bwos_ring_init_capacity(&d->ring, capacity, start);
+
+    if (!err)
+        filch_bwos_lifo_start(d, start);
+    return err;
+}
+
+/* With room for `capacity` entries at least, in blocks of 16 or, for less than 128, of an
+ * eighth. 0: 32 blocks of 16. */
+FILCH_INLINE int filch_bwos_lifo_init(filch_bwos_lifo *d, size_t capacity)
+{
+    return filch_bwos_lifo_init_at(d, capacity, 0);
+}
+
+/* ---- owner ------------------------------------------------------------------------------------- */
+
+FILCH_INLINE void filch_bwos_lifo_put(filch_bwos_lifo *d, filch_deque_slot *tail, filch_entry entry)
+{
+    /* release [new-entry] */
+    filch_store_release(tail, entry);
+    /* relaxed: own variable. */
+    filch_store_relaxed(&d->tail, tail + 1);
+}
+
+/* The end of a slow push or pop: go back to fast ones, and let thieves have all if they have
+ * asked. */
+FILCH_INLINE void filch_bwos_lifo_settle(filch_bwos_lifo *d)
+{
+    /* relaxed: own variables. */
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail);
+    uint64_t position = filch_load_relaxed(&d->position);
+
+    /* acq_rel [asked] */
+    if (filch_exchange_acq_rel(&d->limit, d->base) != FILCH_BWOS_ASKED)
+        return;
+    d->is_sharing = true;
+    if (d->base == tail) {
+        /* Thieves have all of it already: the question stays for the next push. relaxed: as if a
+         * thief asked now. */
+        filch_store_relaxed(&d->limit, FILCH_BWOS_ASKED);
+        return;
+    }
+    d->base = tail;
+    /* Before the grant, which is the answer to what is asked up to here. relaxed: ordered by
+     * [granted]. */
+    filch_store_relaxed(&d->limit, tail);
+    filch_bwos_grant(d->block, position, (uint64_t)(tail - filch_bwos_slots(d->block)));
+}
+
+/* Grant the whole block, which is full, and go on with the next one. */
+FILCH_INLINE int filch_bwos_lifo_advance(filch_bwos_lifo *d)
+{
+    /* relaxed: own variables. */
+    uint64_t position = filch_load_relaxed(&d->position);
+    uint64_t next = filch_bwos_next(&d->ring, position);
+    filch_bwos_block *b = filch_bwos_block_at(&d->ring, next);
+    uint64_t round = filch_bwos_round(filch_load_relaxed(&b->granted));
+
+    /* It is free if the owner has been there before and went back, or if thieves have taken all. */
+    if (round != filch_bwos_round(next) && filch_bwos_left(b, d->ring.size) > 0)
+        return -ENOBUFS;
+    filch_bwos_grant(d->block, position, d->ring.size);
+    filch_bwos_open(b, next);
+    filch_bwos_lifo_go_to(d, b, next, 0, 0);
+    return 0;
+}
+
+FILCH_BWOS_SLOW int filch_bwos_lifo_push_slow(filch_bwos_lifo *d, filch_entry entry)
+{
+    int err = 0;
+
+    /* relaxed: own variable, here and below. */
+    if (filch_load_relaxed(&d->tail) == d->end)
+        err = filch_bwos_lifo_advance(d);
+    if (!err)
+        filch_bwos_lifo_put(d, filch_load_relaxed(&d->tail), entry);
+    filch_bwos_lifo_settle(d);
+    return err;
+}
+
+/* Add `entry` as the newest one. -ENOBUFS: the next block is not free. */
+FILCH_INLINE int filch_bwos_lifo_push(filch_bwos_lifo *d, filch_entry entry)
+{
+    FILCH_DEQUE_OWNER_CALL(d);
+    /* relaxed: own variable. */
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail);
+
+    /* relaxed: a question, which carries nothing. */
+    if (__builtin_expect(tail == d->end || filch_load_relaxed(&d->limit) == FILCH_BWOS_ASKED, 0))
+        return filch_bwos_lifo_push_slow(d, entry);
+    filch_bwos_lifo_put(d, tail, entry);
+    return 0;
+}
+
+/* Take back what thieves have left of block `b`. False: nothing. */
+FILCH_INLINE bool filch_bwos_lifo_take_back(filch_bwos_lifo *d, filch_bwos_block *b,
+                                            uint64_t position)
+{
+    /* relaxed: only the owner writes it. */
+    uint64_t granted = filch_load_relaxed(&b->granted), end = filch_bwos_index(granted);
+    uint64_t left = filch_bwos_left(b, end), keep = d->is_sharing ? end - left + left / 2 : 0;
+
+    if (filch_bwos_round(granted) != filch_bwos_round(position) || left == 0)
+        return false;
+    uint64_t i = filch_bwos_take_back(b, position, keep);
+    if (i != b->head_seen)
+        d->is_sharing = false;
+    b->head_seen = i;
+    if (i == d->ring.size)
+        filch_bwos_grant(b, position, i); /* so that thieves see that it is past */
+    if (i == end)
+        return false;
+    filch_bwos_lifo_go_to(d, b, position, i > keep ? i : keep, end);
+    return true;
+}
+
+/* The owner has nothing: take back from thieves. False: they have taken all. */
+FILCH_INLINE bool filch_bwos_lifo_retreat(filch_bwos_lifo *d)
+{
+    /* relaxed: own variable. */
+    uint64_t position = filch_load_relaxed(&d->position);
+    uint64_t previous = filch_bwos_previous(&d->ring, position);
+
+    return filch_bwos_lifo_take_back(d, d->block, position) ||
+           filch_bwos_lifo_take_back(d, filch_bwos_block_at(&d->ring, previous), previous);
+}
+
+FILCH_BWOS_SLOW bool filch_bwos_lifo_pop_slow(filch_bwos_lifo *d, filch_entry *entry)
+{
+    /* relaxed: own variables. */
+    if (filch_load_relaxed(&d->tail) == d->base && !filch_bwos_lifo_retreat(d)) {
+        uint64_t position = filch_load_relaxed(&d->position);
+        d->is_sharing = false;
+        /* Empty: start again at the first slot, unless the block is past. */
+        if (d->base != d->end && d->base != filch_bwos_slots(d->block)) {
+            filch_bwos_open(d->block, position);
+            filch_bwos_lifo_go_to(d, d->block, position, 0, 0);
+            filch_bwos_lifo_settle(d);
+        }
+        return false;
+    }
+    /* relaxed: own variable and slot. */
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail) - 1;
+    *entry = filch_load_relaxed(tail);
+    filch_store_relaxed(&d->tail, tail);
+    filch_bwos_lifo_settle(d);
+    return true;
+}
+
+/* Take the newest entry. false: there is none, or thieves took the rest. */
+FILCH_INLINE bool filch_bwos_lifo_pop(filch_bwos_lifo *d, filch_entry *entry)
+{
+    FILCH_DEQUE_OWNER_CALL(d);
+    /* relaxed: own variable. */
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail);
+
+    /* relaxed: as in push. */
+    if (__builtin_expect(tail <= filch_load_relaxed(&d->limit), 0)) {
+        filch_entry popped;
+        bool is_popped = filch_bwos_lifo_pop_slow(d, &popped);
+        if (is_popped)
+            *entry = popped;
+        return is_popped;
+    }
+    /* relaxed: own slot and variable. */
+    *entry = filch_load_relaxed(tail - 1);
+    filch_store_relaxed(&d->tail, tail - 1);
+    return true;
+}
+
+/* ---- thieves ----------------------------------------------------------------------------------- */
+
+/* Make the owner's next push or pop a slow one, which grants what it has. */
+FILCH_INLINE void filch_bwos_lifo_ask(filch_bwos_lifo *d)
+{
+    /* relaxed: a question carries nothing. One that is there is not written again: the owner reads
+     * it all the time. */
+    if (filch_load_relaxed(&d->limit) != FILCH_BWOS_ASKED)
+        filch_store_relaxed(&d->limit, FILCH_BWOS_ASKED);
+}
+
+FILCH_INLINE filch_steal_result filch_bwos_lifo_take(filch_bwos_lifo *d, filch_entry *entries,
+                                                     size_t max, size_t *count)
+{
+    /* relaxed: whatever value it had, positions before it are past. */
+    uint64_t t = filch_load_relaxed(&d->top);
+
+    for (;;) {
+        switch (filch_bwos_take(&d->ring, t, entries, max, count)) {
+        case FILCH_BWOS_WON:
+            return FILCH_STEAL_WON;
+        case FILCH_BWOS_LOST:
+            return FILCH_STEAL_LOST;
+        case FILCH_BWOS_NONE:
+            /* Nothing here, so nothing later: all blocks before the owner's are granted. */
+            filch_bwos_lifo_ask(d);
+            return FILCH_STEAL_EMPTY;
+        case FILCH_BWOS_PAST:
+            break;
+        }
+        uint64_t next = filch_bwos_next(&d->ring, t);
+        /* acq_rel [passed] */
+        if (filch_cas_acq_rel(&d->top, &t, next))
+            t = next;
+    }
+}
+
+/* Take the oldest entry. */
+FILCH_INLINE filch_steal_result filch_bwos_lifo_steal(filch_bwos_lifo *d, filch_entry *entry)
+{
+    filch_entry oldest;
+    size_t count;
+    filch_steal_result result = filch_bwos_lifo_take(d, &oldest, 1, &count);
+
+    if (result == FILCH_STEAL_WON)
+        *entry = oldest;
+    return result;
+}
+
+/* Take the oldest entries, up to `max`, of one block: all that is granted of it. After LOST, what
+ * `entries` points to is anything. */
+FILCH_INLINE filch_steal_result filch_bwos_lifo_steal_batch(filch_bwos_lifo *d,
+                                                            filch_entry *entries, size_t max,
+                                                            size_t *count)
+{
+    return max > 0 ? filch_bwos_lifo_take(d, entries, max, count) : FILCH_STEAL_EMPTY;
+}
+
+/* ---- anybody ----------------------------------------------------------------------------------- */
+
+FILCH_INLINE size_t filch_bwos_lifo_size_hint(filch_bwos_lifo *d)
+{
+    /* relaxed: hints. */
+    uint64_t top = filch_load_relaxed(&d->top), position = filch_load_relaxed(&d->position);
+    filch_bwos_block *first = filch_bwos_block_at(&d->ring, top);
+    filch_bwos_block *last = filch_bwos_block_at(&d->ring, position);
+    uint64_t round = filch_bwos_round(filch_load_relaxed(&first->granted));
+    uint64_t gone = filch_bwos_index(filch_load_relaxed(&first->head));
+    uint64_t tail = (uint64_t)(filch_load_relaxed(&d->tail) - filch_bwos_slots(last));
+
+    if (filch_bwos_is_after(top, position) || tail > d->ring.size)
+        return 0;
+    if (round != filch_bwos_round(top)) /* past, and in use again */
+        gone = d->ring.size;
+    uint64_t size = filch_bwos_distance(&d->ring, top, position) * d->ring.size + tail;
+    return size > gone ? (size_t)(size - gone) : 0;
+}
+
+/* ---- stop -------------------------------------------------------------------------------------- */
+
+FILCH_INLINE void filch_bwos_lifo_fini(filch_bwos_lifo *d)
+{
+    filch_bwos_ring_fini(&d->ring);
+}
+
+FILCH_DEQUE_FITS(bwos_lifo)
+FILCH_DEQUE_BATCH_FITS(bwos_lifo)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
