@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The BWoS deque, last in first out. client/deque.h and client/bwos.h say what is checked.
+ *
+ * 2*3 are three blocks of two entries. With two blocks the owner is back at the first after a few
+ * calls, and with one entry in each every call is one between blocks.
+ */
+#define DEQUE bwos_lifo
+#define DEQUE_HEADER <filch/deque/bwos_lifo.h>
+#include "client/bwos.h"
+
+static const deque_promise bwos_lifo = {.steals_oldest = true, .refusal = -ENOBUFS};
+
+/* clang-format off */
+static const shape shapes[] = {
+    /*    what     blocks            length  thieves */
+    SHAPE(PLAIN,   1, 2, "1*2",         5, 7,   1, 1),
+    SHAPE(PLAIN,   1, 2, "1*2",         4, 7,   1, 2),
+    SHAPE(PLAIN,   1, 2, "1*2",         3, 7,   2, 1),
+    SHAPE(PLAIN,   2, 2, "2*2",         5, 7,   1, 2),
+    SHAPE(STOPPED, 2, 2, "stopped 2*2", 4, 7,   1, 1),
+    SHAPE(ASKING,  2, 2, "asking 2*2",  3, 7,   1, 1),
+};
+/* clang-format on */
+
+int main(int argc, char **argv)
+{
+    return check_shapes(&bwos_lifo, shapes, COUNT_OF(shapes), argc, argv);
+}
