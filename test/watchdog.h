@@ -57,10 +57,13 @@ static void watchdog_report_strand(filch_pool *pool, filch_strand *strand)
     for (filch_link *ready = pool->ready.first; ready; ready = ready->next)
         if (ready == &strand->link)
             fprintf(stderr, " may go on,");
-    for (uint32_t i = 0; i < filch_split_tail(word) && slots + i < split->end; i++)
+    for (uint32_t i = 0; i < (strand->kind ? 64 : filch_split_tail(word)) && slots + i < split->end; i++)
         /* relaxed: see above. */
         if (filch_load_relaxed(&slots[i].state) & FILCH_TASK_AWAITED)
             fprintf(stderr, " waits for the task stolen from its slot %u,", i);
+    if (strand->kind)
+        fprintf(stderr, " %s with %zu entries,", strand->kind->name,
+                strand->kind->size_hint(strand->deque));
     fprintf(stderr, " split %u%s, tail %u, %s, root %p\n", split->split,
             split->is_used_up ? " (all taken)" : "", filch_split_tail(word),
             filch_split_is_armed(split) ? "asked" : "not asked", filch_load_relaxed(&strand->root));

@@ -31,9 +31,16 @@ typedef struct filch_pool filch_pool;
 /* A task without macros. `f` is the handle of the strand it runs on. */
 typedef void filch_fn(filch_slot *f, void *arg);
 
-/* Where tasks wait until they run. */
+/* Where tasks wait until they run. The first is the fastest by far; the others are there to be compared with, each described in its header
+ * in filch/deque/. Programs give the same answers with all of them. */
 typedef enum filch_deque_kind {
-    FILCH_DEQUE_SPLIT, /* a split stack of direct tasks: filch/strand.h */
+    FILCH_DEQUE_SPLIT,     /* a split stack of direct tasks: filch/strand.h */
+    FILCH_DEQUE_LOCKED,    /* a deque behind a lock */
+    FILCH_DEQUE_GLOBAL,    /* one queue for all, behind a lock */
+    FILCH_DEQUE_ABP,       /* Arora, Blumofe and Plaxton: bounded */
+    FILCH_DEQUE_CHASELEV,  /* Chase and Lev: grows */
+    FILCH_DEQUE_BWOS_LIFO, /* block-based, bounded: thieves and owner in different blocks */
+    FILCH_DEQUE_BWOS_FIFO, /* the same, oldest first */
 } filch_deque_kind;
 
 /* Whom a worker without work asks first. */
@@ -67,6 +74,9 @@ typedef struct filch_options {
     void (*on_start)(void *context, unsigned worker_index);
     void (*on_stop)(void *context, unsigned worker_index);
     void *hook_context;
+
+    size_t deque_capacity; /* of each deque but the split stack, at first or at all; 0: its default */
+    size_t deque_block;    /* entries in a block of the two that have blocks; 0: 16 */
 } filch_options;
 
 /*
@@ -75,7 +85,8 @@ typedef struct filch_options {
  * Returns 0, or: -EINVAL a value in the options has no meaning; -E2BIG the options come from a newer header
  * and use what this library does not know; -ENOEXEC the caller was compiled against another
  * layout of strands; -ENOMEM. The environment variable FILCH_WORKERS replaces the default number
- * of workers, and FILCH_VERBOSE=1 tells on standard error how it was found.
+ * of workers; FILCH_DEQUE the default deque, as in "chaselev", "abp:256" (its capacity) or "bwos_lifo:1024:8" (and its block); and
+ * FILCH_VERBOSE=1 tells on standard error how they were found. What is no deque there is ignored; a capacity that cannot be is -EINVAL.
  */
 FILCH_API int filch_pool_create_abi(filch_pool **pool, const filch_options *options, unsigned abi);
 FILCH_INLINE int filch_pool_create(filch_pool **pool, const filch_options *options)

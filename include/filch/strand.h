@@ -55,11 +55,12 @@ struct filch_slot {
 
 /*
  * The state of a slot is the task's thunk from its fork on. When the task was stolen, the thief makes it DONE at the
- * end, and the forker marks it AWAITED when it leaves its strand until then. The mark is a bit that
+ * end, and the forker marks it AWAITED when it leaves its strand until then. The marks are bits that
  * no address of a function has, so that the thief still finds the thunk.
  */
 #define FILCH_TASK_DONE ((uintptr_t)0)
 #define FILCH_TASK_AWAITED ((uintptr_t)1 << 63)
+#define FILCH_TASK_OFFERED ((uintptr_t)1 << 62) /* with some deques: whoever takes this off has the task */
 
 /* The part of a strand's header that the inlined path reads. Written by the owner, and
  * overwritten by thieves who ask for work. */

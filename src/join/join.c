@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A join that finds its child stolen looks this often for its end, before it leaves the strand. */
 #ifndef JOIN_SPINS /* the model checker has fewer */
@@ -58,12 +59,19 @@ static uint32_t count_below(filch_strand *strand, filch_slot *f)
 void filch_publish(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
-    serve(strand, count_below(strand, f));
+    if (strand->kind)
+        strand->kind->fork(f - 1);
+    else
+        serve(strand, count_below(strand, f));
 }
 
 void filch_publish_quietly(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
+    if (strand->kind) {
+        strand->kind->fork_quietly(f - 1);
+        return;
+    }
     if (strand->keeps_all || !filch_split_publish(&strand->split, count_below(strand, f)))
         return;
     filch_split_follow(&strand->split);
@@ -77,22 +85,31 @@ bool filch_is_wanted(filch_slot *f)
 
     if (f >= split->end || !strand->worker)
         return false;
-    filch_sleep *sleep = &strand->worker->pool->sleep;
-    if (filch_sleep_idle_count(sleep) > filch_split_public_count(split))
+    if (strand->kind && filch_load_relaxed(&split->asked)) /* relaxed: a hint */
+        filch_serve_deque(strand);
+    size_t public_count =
+        strand->kind ? strand->kind->size_hint(strand->deque) : filch_split_public_count(split);
+    if (filch_sleep_idle_count(&strand->worker->pool->sleep) > public_count)
         return true;
     /* It was served meanwhile. */
-    serve(strand, 0);
+    if (!strand->kind)
+        serve(strand, 0);
     return false;
+}
+
+/* Not inlined, like join_split: the way to another deque is short. */
+static __attribute__((noinline)) filch_slot *fork_split(filch_strand *strand, filch_slot *f)
+{
+    if (f >= strand->split.end)
+        return strand->split.end;
+    serve(strand, count_below(strand, f + 1));
+    return f;
 }
 
 filch_slot *filch_fork_slow(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
-
-    if (f >= strand->split.end)
-        return strand->split.end;
-    serve(strand, (uint32_t)(f - filch_split_slots(&strand->split)) + 1);
-    return f;
+    return strand->kind ? strand->kind->fork(f) : fork_split(strand, f);
 }
 
 filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark)
@@ -100,7 +117,7 @@ filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark)
     filch_strand *strand = filch_strand_of(f);
 
     if (f < strand->split.end) {
-        serve(strand, (uint32_t)(f - filch_split_slots(&strand->split)) + 1);
+        filch_fork_slow(f);
         return f + 1;
     }
     /* Full. Make room by joining what this function has spawned before. */
@@ -112,12 +129,13 @@ filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark)
         thunk(room, &task);
         return room;
     }
-    *room = task;
+    memcpy(room->room, task.room, sizeof task.room);
+    /* relaxed: as for every fork; of the copy, nobody knows. */
+    filch_store_relaxed(&room->state, filch_load_relaxed(&task.state));
     return filch_fork_is_slow(room) ? filch_spawn_slow(room, mark) : room + 1;
 }
 
-/* The child was stolen: wait until the thief is done with it. */
-static void wait_for_child(filch_strand *strand, filch_slot *child)
+void filch_join_wait(filch_strand *strand, filch_slot *child)
 {
     for (int i = 0; i < JOIN_SPINS; i++) {
         /* acquire [task-done] */
@@ -130,9 +148,8 @@ static void wait_for_child(filch_strand *strand, filch_slot *child)
     filch_strand_leave(strand);
 }
 
-bool filch_join_slow(filch_slot *f)
+static __attribute__((noinline)) bool join_split(filch_strand *strand, filch_slot *f)
 {
-    filch_strand *strand = filch_strand_of(f);
     filch_split *split = &strand->split;
     uint32_t i = (uint32_t)(f - filch_split_slots(split));
 
@@ -146,10 +163,16 @@ bool filch_join_slow(filch_slot *f)
             filch_count(strand->worker, FILCH_COUNT_taken_back);
             return true;
         }
-        wait_for_child(strand, f);
+        filch_join_wait(strand, f);
     }
     filch_split_reset(split, i);
     return false;
+}
+
+bool filch_join_slow(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    return strand->kind ? strand->kind->join(f) : join_split(strand, f);
 }
 
 /* ---- without macros ---------------------------------------------------------------------------- */

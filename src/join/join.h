@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What loops need beyond fork and join.
+ * What loops, and other deques, need beyond fork and join.
  */
 #ifndef FILCH_JOIN_JOIN_H
 #define FILCH_JOIN_JOIN_H
 
-#include <filch/strand.h>
+#include "strand/strand.h"
 
 /* Publish the tasks below `f` now, whether or not somebody asked for them. */
 void filch_publish(filch_slot *f);
@@ -15,5 +15,11 @@ void filch_publish_quietly(filch_slot *f);
 
 /* After somebody asked: is there a worker that is idle, and nothing public for it? */
 bool filch_is_wanted(filch_slot *f);
+
+/* Of a strand with a deque of another kind: somebody has asked, so let thieves have all, and wake one if one sleeps. */
+void filch_serve_deque(filch_strand *strand);
+
+/* The child was stolen: wait until the thief is done with it. */
+void filch_join_wait(filch_strand *strand, filch_slot *child);
 
 #endif

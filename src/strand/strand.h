@@ -9,6 +9,7 @@
 #define FILCH_STRAND_STRAND_H
 
 #include "base/lock.h"
+#include "deque/kind.h"
 #include "deque/queue.h"
 #include "deque/split.h"
 #include "strand/context.h"
@@ -19,6 +20,10 @@ struct filch_worker;
 struct filch_strand {
     filch_split split;
 
+    /* Of pools with another kind of deque; both NULL otherwise. Then all forks and joins are slow. Constant. */
+    const filch_kind *kind;
+    void *deque;
+
     /* Whoever runs the strand, or is about to. Handed over by [strand-waits], src/join/README.md. */
     struct filch_worker *worker __attribute__((aligned(FILCH_CACHE_LINE)));
     filch_context context;            /* while it does not run */
@@ -27,6 +32,7 @@ struct filch_strand {
     void *argument;                   /* what body runs: a stolen slot or a job */
     unsigned open_forks;              /* checked builds: forks without a join */
     bool keeps_all;                   /* publishes nothing: its handle does not say which slots hold tasks */
+    size_t pushed, kept;              /* where entries are claimed: pushed since the last sweep; found alive by it */
 
     /* Which filch_run the work belongs to; thieves that help only one of them look at it. */
     FILCH_ATOMIC(void *) root;
@@ -42,6 +48,64 @@ static inline filch_strand *filch_strand_of(const filch_slot *f)
     return (filch_strand *)FILCH_LIMITS(f);
 }
 
+/* ---- what thieves do with a strand, whatever its deque ------------------------------------------ */
+
+filch_steal_result filch_strand_steal_entry(filch_strand *victim, filch_slot **task);
+
+static inline filch_steal_result filch_strand_steal(filch_strand *victim, filch_slot **task)
+{
+    return victim->kind ? filch_strand_steal_entry(victim, task)
+                        : filch_split_steal(&victim->split, task);
+}
+
+/* Give back a task that was stolen from a deque for all, and is not the thief's business. */
+void filch_strand_put_back(filch_strand *victim, filch_slot *task);
+
+/* Is there something to steal? */
+static inline bool filch_strand_has_public(filch_strand *strand)
+{
+    return strand->kind ? strand->kind->has_public(strand->deque)
+                        : filch_split_has_public(&strand->split);
+}
+
+/* The same before a sleep: where there is nothing, it is asked for. A deque is asked first, since it shows what was pushed before the
+ * question. */
+static inline bool filch_strand_look(filch_strand *strand)
+{
+    if (!strand->kind && filch_split_has_public(&strand->split))
+        return true;
+    filch_split_ask(&strand->split, true);
+    return strand->kind && strand->kind->has_public(strand->deque);
+}
+
+/* Its next fork looks whether somebody is idle. */
+static inline void filch_strand_arm(filch_strand *strand)
+{
+    /* acq_rel [asked]: as a thief would */
+    if (strand->kind)
+        filch_exchange_acq_rel(&strand->split.asked, 1);
+    else
+        filch_split_arm(&strand->split);
+}
+
+/* Let anybody claim a task of ours. */
+static inline void filch_task_offer(filch_slot *task)
+{
+    /* relaxed: our slot. release [task-offered] */
+    filch_store_release(&task->state, filch_load_relaxed(&task->state) | FILCH_TASK_OFFERED);
+}
+
+/* Take a task that lies in a deque whose entries are no more than a hint: its forker may have it already, and the slot another
+ * task, which is as good. False: it was somebody else's. */
+static inline bool filch_task_claim(filch_slot *task)
+{
+    /* relaxed: the cas decides. */
+    uintptr_t state = filch_load_relaxed(&task->state);
+    /* acquire [task-offered] */
+    return (state & FILCH_TASK_OFFERED) &&
+           filch_cas_acq_rel(&task->state, &state, state & ~FILCH_TASK_OFFERED);
+}
+
 static inline filch_strand *filch_strand_of_link(filch_link *link)
 {
     return (filch_strand *)((char *)link - offsetof(filch_strand, link));
@@ -53,10 +117,16 @@ typedef struct filch_strands {
     filch_strand *free, *all;
     unsigned count;
     size_t stack_bytes;
+    const filch_kind *kind; /* of their deques; NULL: they have the split stack only */
+    size_t capacity, block; /* of each */
+    void *shared;           /* the one of all, where kind says so */
 } filch_strands;
 
-/* stack_bytes is rounded up to whole pages. */
+/* stack_bytes is rounded up to whole pages. The split stack is the deque. */
 void filch_strands_init(filch_strands *list, size_t stack_bytes);
+
+/* Give them deques of another kind, before the first is taken. 0; -ENOMEM; -EINVAL: there is no such capacity, or no such block. */
+int filch_strands_use(filch_strands *list, const filch_kind *kind, size_t capacity, size_t block);
 
 /* No strand is in use any more. */
 void filch_strands_fini(filch_strands *list);

@@ -47,6 +47,27 @@ static int copy_options(filch_options *to, const filch_options *from)
     return 0;
 }
 
+static bool is_verbose(void)
+{
+    const char *verbose = getenv("FILCH_VERBOSE");
+    return verbose && strcmp(verbose, "0") != 0;
+}
+
+/* The environment may replace the default. */
+static void choose_kind(filch_pool *pool)
+{
+    filch_options *options = &pool->options;
+    const char *wish = options->deque == FILCH_DEQUE_SPLIT ? getenv("FILCH_DEQUE") : NULL;
+
+    if (!wish)
+        return;
+    bool is_known =
+        filch_kind_parse(wish, &pool->kind, &options->deque_capacity, &options->deque_block);
+    if (is_verbose())
+        fprintf(stderr, "filch: pool '%s': deque '%.32s' %s\n", options->name, wish,
+                is_known ? "set by FILCH_DEQUE" : "in FILCH_DEQUE ignored");
+}
+
 static int complete_options(filch_pool *pool)
 {
     filch_options *options = &pool->options;
@@ -57,7 +78,7 @@ static int complete_options(filch_pool *pool)
     };
 
     pool->policy = filch_policy_find(options->victim);
-    if (!pool->policy || options->deque != FILCH_DEQUE_SPLIT ||
+    if (!pool->policy || !filch_kind_find(options->deque, &pool->kind) ||
         (unsigned)options->wait >= sizeof spin_ns / sizeof spin_ns[0])
         return -EINVAL;
     if (options->stack_bytes == 0)
@@ -66,6 +87,7 @@ static int complete_options(filch_pool *pool)
         return -EINVAL;
     if (!options->name)
         options->name = "filch";
+    choose_kind(pool);
     pool->spin_ns = spin_ns[options->wait];
     return 0;
 }
@@ -73,14 +95,13 @@ static int complete_options(filch_pool *pool)
 static unsigned choose_worker_count(const filch_pool *pool)
 {
     unsigned count = pool->options.workers;
-    const char *verbose = getenv("FILCH_VERBOSE");
     char why[256];
 
     if (count > 0)
         snprintf(why, sizeof why, "%u workers: asked for by the program", count);
     else
         count = filch_topology_default_workers(&pool->topology, "", why, sizeof why);
-    if (verbose && strcmp(verbose, "0") != 0)
+    if (is_verbose())
         fprintf(stderr, "filch: pool '%s': %s%s\n", pool->options.name, why,
                 count > FILCH_SEATS_MAX ? "; more than 1000 are not supported" : "");
     return count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
@@ -188,12 +209,16 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
     filch_strands_init(&pool->strands, pool->options.stack_bytes);
+    err = filch_strands_use(&pool->strands, pool->kind, pool->options.deque_capacity,
+                            pool->options.deque_block);
+    if (err)
+        goto unmap_alive;
     reset_seats(pool);
     /* One strand is there from the beginning: with it, every task can be run, if need be one by one. */
     filch_strand *first = filch_strand_take(&pool->strands);
     if (!first) {
         err = -ENOMEM;
-        goto unmap_alive;
+        goto fini_strands;
     }
     filch_strand_give(&pool->strands, first);
     err = pool->options.report_overflow ? filch_overflow_install() : 0;

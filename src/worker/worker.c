@@ -195,12 +195,21 @@ static filch_strand *steal(filch_worker *worker, bool ask)
         if (worker->root && worker->root != root)
             continue;
         filch_slot *task;
-        switch (filch_split_steal(&victim->split, &task)) {
+        switch (filch_strand_steal(victim, &task)) {
         case FILCH_STEAL_WON:
+            /* relaxed: as below. */
+            if (worker->root && victim->kind && victim->kind->is_shared &&
+                filch_load_relaxed(&filch_strand_of(task)->root) != worker->root) {
+                filch_strand_put_back(victim, task);
+                filch_pool_notify(pool, worker);
+                filch_count(worker, FILCH_COUNT_lost);
+                break;
+            }
             worker->victims.last = v;
             filch_count(worker, FILCH_COUNT_stolen);
-            /* relaxed: the victim's root cannot change while its task is ours. */
-            return prepare(worker, run_stolen, task, filch_load_relaxed(&victim->root));
+            /* relaxed: its strand's root cannot change while the task is ours. */
+            return prepare(worker, run_stolen, task,
+                           filch_load_relaxed(&filch_strand_of(task)->root));
         case FILCH_STEAL_LOST:
             filch_count(worker, FILCH_COUNT_lost);
             break;
@@ -269,9 +278,12 @@ static void run(filch_worker *worker, filch_strand *strand)
 {
     strand->worker = worker;
     /* The first fork looks whether somebody is idle: who went to sleep meanwhile did not see this strand. */
-    filch_split_arm(&strand->split);
+    filch_strand_arm(strand);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, strand);
+    /* Of a strand that waited for its newest task, older ones may still be there: only with a deque that is first in first out. */
+    if (strand->kind && strand->kind->is_claimed && filch_strand_has_public(strand))
+        filch_pool_notify(worker->pool, worker);
 
     filch_strand_enter(strand, &worker->native);
 
@@ -298,10 +310,7 @@ static bool look_everywhere(filch_pool *pool)
         filch_strand *strand = filch_load_seq_cst(&pool->workers[i]->strand);
         if (!strand)
             continue;
-        if (filch_split_has_public(&strand->split))
-            found = true;
-        else
-            filch_split_ask(&strand->split, true);
+        found |= filch_strand_look(strand);
     }
     return found;
 }
@@ -487,11 +496,11 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     worker->root = outer_root;
     worker->native = native;
     if (outer_strand)
-        filch_split_arm(&outer_strand->split);
+        filch_strand_arm(outer_strand);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, outer_strand);
     /* Who looked meanwhile did not see what it had public before. */
-    if (outer_strand && filch_split_has_public(&outer_strand->split))
+    if (outer_strand && filch_strand_has_public(outer_strand))
         filch_pool_notify(pool, worker);
     if (is_guest)
         shelve_spare(worker);

@@ -75,6 +75,7 @@ struct filch_worker {
 struct filch_pool {
     filch_options options; /* complete: no zero that means a default */
     const filch_policy *policy;
+    const filch_kind *kind; /* NULL: the split stack */
     filch_topology topology;
     unsigned worker_count;
     uint64_t spin_ns;

@@ -205,13 +205,13 @@ int main(int argc, char **argv)
     } programs[] = {
         {{"job, thread", setup_job, {end_job, wait_for_job}, NULL}, &options},
         {{"job, strand", setup_strand, {end_job, first_worker}, NULL}, &resting},
-        {{"job, strand, sleeper", setup_sleeper, {end_job, first_worker, second_worker}, NULL}, &bounded},
         {{"shelf", setup_shelf, {shelve, take_shelved}, NULL}, &options},
         {{"shelf, two", setup_shelf, {shelve, take_shelved, take_shelved}, NULL}, &options},
         {{"pending", setup_pending, {end_one, end_one, wait_and_free}, NULL}, &options},
         {{"pending, more", setup_pending, {end_one, begin_and_end, wait_for_all}, NULL}, &options},
         {{"pending, two", setup_pending, {end_one, end_one, wait_for_all, wait_for_all}, NULL}, &options},
         {{"forked", setup_forked, {use_forked, use_forked, look_at_forked}, NULL}, &options},
+        {{"job, strand, sleeper", setup_sleeper, {end_job, first_worker, second_worker}, NULL}, &bounded},
     };
     int code = 0;
 

@@ -4,7 +4,7 @@
  *
  * T1 runs a strand, T2 and perhaps T3 steal from it: all through the functions of src/worker/worker.c, which is part of this file, on a pool without
  * threads. The strand runs a script: f forks a task, F one that forks and joins another, j joins the newest. All scripts up
- * to a length are generated. Slots, and the thieves' strands, are used again as soon as they are free.
+ * to a length are generated. join_pop.c and join_claim.c do the same with other deques. Slots, and the thieves' strands, are used again as soon as they are free.
  */
 #include "worker/worker.c"
 
@@ -15,6 +15,11 @@
 #include <stdio.h>
 
 #define TASKS 8
+#ifndef LENGTH /* of the longest script; with deques that take more operations it is less */
+#define LENGTH 3
+#define LETTERS "fFj"
+#define IS_BOUNDED false
+#endif
 
 static filch_pool *pool;
 static filch_strand *first;
@@ -65,8 +70,7 @@ static void run_script(filch_strand *self)
 static void setup(void)
 {
     pool = make_small_pool(1 + thieves);
-    for (unsigned i = 0; i < pool->worker_count; i++)
-        have_spare(pool->workers[i]);
+    have_spare(pool->workers[0]); /* the others make their strands themselves */
     first = prepare(pool->workers[0], run_script, NULL, NULL);
 }
 
@@ -120,18 +124,20 @@ static void run_text(mc_result *total, const mc_options *options, const char *te
     mc_run_and_add(total, &program, options);
 }
 
-/* All scripts up to this length: the number k, in base 3, is one if it joins nothing that is not there. */
+/* All scripts up to this length: the number k, with a digit for each letter, is one if it joins nothing that is not there. */
 static int run_all(const char *name, mc_options options, unsigned longest, unsigned thief_count, unsigned each)
 {
     mc_result total = {.name = name};
     char text[TASKS + 1];
 
+    const unsigned letters = sizeof LETTERS - 1;
+
     longest += options.is_long;
-    for (unsigned length = 1, count = 3; length <= longest; length++, count *= 3)
+    for (unsigned length = 1, count = letters; length <= longest; length++, count *= letters)
         for (unsigned k = 0; k < count; k++) {
             unsigned rest = k, open = 0, i = 0;
-            for (; i < length; i++, rest /= 3) {
-                text[i] = "fFj"[rest % 3];
+            for (; i < length; i++, rest /= letters) {
+                text[i] = LETTERS[rest % letters];
                 if (text[i] == 'j' && open-- == 0)
                     break;
                 open += text[i] != 'j';
@@ -148,6 +154,7 @@ int main(int argc, char **argv)
 {
     mc_options options = mc_arguments(argc, argv);
 
-    return run_all("join 1x1", options, 3, 1, 1) | run_all("join 1x2", mc_bounded(options, 2, 2), 2, 1, 2) |
-           run_all("join 2x1", mc_bounded(options, 1, 1), 2, 2, 1);
+    return run_all("join 1x1", IS_BOUNDED ? mc_bounded(options, 2, 1) : options, LENGTH, 1, 1) |
+           run_all("join 1x2", mc_bounded(options, IS_BOUNDED ? 1 : 2, 1), LENGTH - 1, 1, 2) |
+           run_all("join 2x1", mc_bounded(options, 1, 1), LENGTH - 1, 2, 1);
 }

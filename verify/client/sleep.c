@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     int code = 0;
 
     code |= run_all("sleep 1, jobs", options, 1, 1, "ip");
-    code |= run_all("sleep 1, jobs", mc_bounded(options, 3, 0), 1, 2, "ip");
+    code |= run_all("sleep 1, jobs", mc_bounded(options, 3, 1), 1, 2, "ip");
     code |= run_all("sleep 1, tasks", options, 1, 1, "wu");
     code |= run_all("sleep 2, jobs", mc_bounded(options, 2, 1), 2, 1, "ip");
     code |= run_all("sleep 2, tasks", mc_bounded(options, 2, 1), 2, 1, "wu");

@@ -9,6 +9,11 @@
 
 #include <stdlib.h>
 
+/* The deque of its strands, as FILCH_DEQUE has it: "chaselev:1". */
+#ifndef SMALL_POOL_DEQUE
+#define SMALL_POOL_DEQUE "split"
+#endif
+
 #define SMALL_STACK_BYTES ((size_t)16 << 10)
 
 static inline filch_pool *make_small_pool(unsigned worker_count)
@@ -28,6 +33,9 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
     filch_strands_init(&pool->strands, SMALL_STACK_BYTES);
+    size_t capacity, block;
+    filch_kind_parse(SMALL_POOL_DEQUE, &pool->kind, &capacity, &block);
+    filch_strands_use(&pool->strands, pool->kind, capacity, block);
     for (unsigned i = 0; i < worker_count; i++) {
         filch_worker *worker = pool->workers[i] = calloc(1, sizeof *worker);
         worker->pool = pool;

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+/* join.c, with tasks whose entries in a queue are hints, and which are claimed: src/join/kinds.c. */
+#define SMALL_POOL_DEQUE "bwos_fifo:2:1"
+#define LENGTH 3
+#define LETTERS "fj"
+#define IS_BOUNDED true
+#include "join.c"
