@@ -89,8 +89,19 @@ static int start_pool(bench_run *run)
         &run->pool, &(filch_options){.size = sizeof(filch_options), .workers = run->workers});
 }
 
+/* For bench/deque/pools. */
+static void print_counters(const filch_pool *pool)
+{
+    filch_counters c;
+
+    if (getenv("BENCH_COUNTERS") && filch_pool_counters(pool, &c) == 0)
+        printf("COUNTERS stolen %" PRIu64 " lost %" PRIu64 " empty %" PRIu64 "\n", c.stolen, c.lost,
+               c.empty);
+}
+
 static int stop_pool(bench_run *run)
 {
+    print_counters(run->pool);
     return filch_pool_destroy(run->pool);
 }
 
