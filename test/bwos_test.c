@@ -15,6 +15,13 @@
 #define IS_FIFO(kind) IS_FIFO_OF(kind)
 static const bool is_fifo = IS_FIFO(TEST_DEQUE);
 
+/* What pop does with a block of which something seems to be left. relaxed: one thread. */
+#define TAKE_BACK_bwos_lifo(d)                                                                     \
+    filch_bwos_lifo_take_back(d, (d)->block, filch_load_relaxed(&(d)->position))
+#define TAKE_BACK_bwos_fifo(d) filch_bwos_fifo_take_back(d)
+#define TAKE_BACK_OF(kind) TAKE_BACK_##kind
+#define TAKE_BACK(kind) TAKE_BACK_OF(kind)
+
 static char entries[4000]; /* the address of entry i is what is pushed */
 
 /* Where counters change their sign, or start again. */
@@ -296,6 +303,34 @@ TEST(a_thief_that_is_stopped_holds_nobody_up)
     }
 }
 
+/* The owner has seen that something is left of its block, and takes it back too late: thieves have
+ * all, and remember that nothing comes there any more. */
+TEST(a_block_that_is_past_stays_past)
+{
+    for (size_t size = 1; size <= 4; size++) {
+        deque d;
+        assert_int_equal(deque_init_blocks(&d, size, 3), 0);
+        for (size_t i = 0; i < size - 1; i++)
+            push(&d, i);
+        assert_int_equal(steal(&d), -1);
+        push(&d, size - 1);
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(steal(&d), i);
+        assert_int_equal(steal(&d), -1);
+
+        TAKE_BACK(TEST_DEQUE)(&d);
+
+        assert_int_equal(pop(&d), -1);
+        for (size_t i = 0; i < 3 * size; i++) {
+            push(&d, i);
+            assert_int_equal(steal(&d), i);
+            assert_int_equal(steal(&d), -1);
+            assert_int_equal(pop(&d), -1);
+        }
+        deque_fini(&d);
+    }
+}
+
 /* ---- work for thieves -------------------------------------------------------------------------- */
 
 TEST(a_thief_that_asks_gets_all)
@@ -375,6 +410,7 @@ int main(void)
         cmocka_unit_test(a_batch_is_the_rest_of_a_block),
         cmocka_unit_test(an_empty_deque_has_all_its_room),
         cmocka_unit_test(a_thief_that_is_stopped_holds_nobody_up),
+        cmocka_unit_test(a_block_that_is_past_stays_past),
         cmocka_unit_test(a_thief_that_asks_gets_all),
         cmocka_unit_test(a_full_block_is_granted),
         cmocka_unit_test(what_a_thief_has_asked_for_is_not_all_taken_back),

@@ -74,6 +74,7 @@ typedef struct filch_bwos_fifo {
     /* Where thieves look. All positions between get and top are past. */
     filch_atomic_u64 get __attribute__((aligned(FILCH_CACHE_LINE))); /* of get_block; the owner's */
     filch_atomic_u64 top;                                            /* moved by thieves */
+    filch_atomic_u64 past; /* a position that is past: often get. Written by thieves */
 
     filch_bwos_ring ring __attribute__((aligned(FILCH_CACHE_LINE)));
 } filch_bwos_fifo;
@@ -123,6 +124,7 @@ FILCH_INLINE void filch_bwos_fifo_start(filch_bwos_fifo *d, uint64_t start)
     filch_store_relaxed(&d->asked, (filch_deque_slot *)NULL);
     filch_store_relaxed(&d->get, position);
     filch_store_relaxed(&d->top, position);
+    filch_store_relaxed(&d->past, filch_bwos_previous(&d->ring, position));
     filch_store_relaxed(&d->owner, (const void *)NULL);
 }
 
@@ -218,6 +220,10 @@ FILCH_INLINE void filch_bwos_fifo_settle(filch_bwos_fifo *d)
     bool has_front = filch_bwos_fifo_has_front(d), has_tail = filch_bwos_fifo_has_tail(d);
     filch_bwos_cursor *limit = filch_bwos_fifo_front_end(d);
 
+    /* It is right, and nobody has asked. relaxed: nothing is written, so a question that is not
+     * seen here stays. */
+    if (filch_load_relaxed(&d->limit) == limit)
+        return;
     /* acq_rel [asked] */
     if (filch_exchange_acq_rel(&d->limit, limit) != &d->asked)
         return;
@@ -250,21 +256,28 @@ FILCH_INLINE void filch_bwos_fifo_pass(filch_bwos_fifo *d)
     filch_bwos_fifo_get_from(d, FILCH_BWOS_OPEN, filch_bwos_slots(b), filch_bwos_slots(b));
 }
 
-/* The queue is empty, and pops and pushes are in one block: start again at its first slot. False:
- * it is there. */
+/* The queue is empty, and pops and pushes are in one block: start again at its first slot or, since
+ * thieves remember that a position is past, with the next block. False: it is there. */
 FILCH_INLINE bool filch_bwos_fifo_restart(filch_bwos_fifo *d)
 {
-    filch_deque_slot *slots = filch_bwos_slots(d->put_block);
+    filch_bwos_block *b = d->put_block;
     /* relaxed: own variables. */
     uint64_t put = filch_load_relaxed(&d->put);
-    bool is_there = filch_load_relaxed(&d->front) == slots;
+    bool is_there = filch_load_relaxed(&d->front) == filch_bwos_slots(b);
+    bool is_past = filch_bwos_index(filch_load_relaxed(&b->granted)) == d->ring.size;
 
     if (d->rest != FILCH_BWOS_OPEN && is_there)
         return false;
+    if (is_past) {
+        put = filch_bwos_next(&d->ring, put);
+        b = filch_bwos_block_at(&d->ring, put);
+    }
     if (d->rest == FILCH_BWOS_OPEN)
-        filch_bwos_open(d->put_block, put);
-    filch_bwos_fifo_put_to(d, d->put_block, put);
-    filch_bwos_fifo_get_from(d, FILCH_BWOS_ALL, slots, NULL);
+        filch_bwos_open(b, put);
+    filch_bwos_fifo_put_to(d, b, put);
+    if (is_past)
+        filch_bwos_fifo_pass(d);
+    filch_bwos_fifo_get_from(d, FILCH_BWOS_ALL, filch_bwos_slots(b), NULL);
     return true;
 }
 
@@ -336,9 +349,13 @@ FILCH_INLINE void filch_bwos_fifo_take_back(filch_bwos_fifo *d)
 {
     filch_bwos_block *b = d->get_block;
     /* relaxed: own variable. */
-    uint64_t i = filch_bwos_take_back(b, filch_load_relaxed(&d->get), 0);
+    uint64_t get = filch_load_relaxed(&d->get), i = filch_bwos_take_back(b, get, 0);
     bool is_one = b == d->put_block;
 
+    if (i == d->ring.size) {
+        filch_bwos_grant(b, get, i); /* it is past, and thieves may have seen that */
+        return;
+    }
     filch_bwos_fifo_get_from(d, is_one ? FILCH_BWOS_ALL : FILCH_BWOS_OLDER, filch_bwos_slots(b) + i,
                              filch_bwos_slots(b) + d->ring.size);
 }
@@ -425,13 +442,23 @@ FILCH_INLINE void filch_bwos_fifo_ask(filch_bwos_fifo *d)
         filch_store_relaxed(&d->limit, &d->asked);
 }
 
+/* Where a thief looks first if the owner pops at `get`: there, in case it was granted, unless it is
+ * known to be past. */
+FILCH_INLINE uint64_t filch_bwos_fifo_first(filch_bwos_fifo *d, uint64_t get, uint64_t top)
+{
+    /* relaxed: whatever value it had, that position is past. */
+    if (filch_load_relaxed(&d->past) != get)
+        return get;
+    return filch_bwos_is_after(top, get) ? top : filch_bwos_next(&d->ring, get);
+}
+
 FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_entry *entries,
                                                      size_t max, size_t *count)
 {
     /* acquire [went-on] */
-    uint64_t get = filch_load_acquire(&d->get), t = get;
+    uint64_t get = filch_load_acquire(&d->get);
     /* relaxed: whatever value it had, what lies between get and top is past. */
-    uint64_t top = filch_load_relaxed(&d->top);
+    uint64_t top = filch_load_relaxed(&d->top), t = filch_bwos_fifo_first(d, get, top);
 
     for (;;) {
         filch_bwos_found found = filch_bwos_take(&d->ring, t, entries, max, count);
@@ -444,7 +471,8 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_e
             /* The owner may have gone on, and closed this block: [closed]. acquire [went-on] */
             uint64_t now = filch_load_acquire(&d->get), next = filch_bwos_next(&d->ring, t);
             if (now != get) {
-                get = t = now;
+                get = now;
+                t = filch_bwos_fifo_first(d, get, top);
                 continue;
             }
             if (found == FILCH_BWOS_NONE) {
@@ -455,6 +483,8 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_e
             /* acq_rel [passed] */
             if (filch_cas_acq_rel(&d->top, &top, next))
                 top = next;
+        } else if (found == FILCH_BWOS_PAST) {
+            filch_store_relaxed(&d->past, t); /* relaxed: a position is past for ever. */
         }
         t = filch_bwos_is_after(top, get) ? top : filch_bwos_next(&d->ring, get);
     }
