@@ -11,6 +11,8 @@
 #include <filch/deque.h>
 #include <filch/pool.h>
 
+struct filch_strand;
+
 typedef struct filch_kind {
     const char *name;
     size_t bytes;    /* of the deque */
@@ -20,17 +22,20 @@ typedef struct filch_kind {
     /* Zero for a default; `block` is the size of a block, where there are any. As the functions of filch/deque.h otherwise. */
     int (*init)(void *deque, size_t capacity, size_t block);
     int (*push)(void *deque, void *entry);
+    bool (*push_fast)(void *deque, void *entry); /* false: push may do it, by more than a few instructions */
     bool (*pop)(void *deque, void **entry);
+    bool (*take)(void *deque, void *newest); /* pop for an owner that knows what it gets */
+    bool (*take_last)(void *deque);          /* when take has said false: the rest of it; or NULL */
     filch_steal_result (*steal)(void *deque, void **entry);
     bool (*has_public)(void *deque); /* would a steal find something? A hint */
     void (*show)(void *deque);       /* the owner lets thieves have all that is there; NULL: they have it anyway */
     size_t (*size_hint)(void *deque);
     void (*fini)(void *deque);
 
-    /* Filled in by src/join/kinds.c: filch_fork_slow; a fork that wakes nobody; filch_join_slow. */
-    filch_slot *(*fork)(filch_slot *task);
-    void (*fork_quietly)(filch_slot *task);
-    bool (*join)(filch_slot *task);
+    /* Filled in by src/join/kinds.c: filch_fork_slow; a fork that wakes nobody; filch_join_slow. On the strand of the task. */
+    filch_slot *(*fork)(filch_slot *task, struct filch_strand *strand);
+    void (*fork_quietly)(filch_slot *task, struct filch_strand *strand);
+    bool (*join)(filch_slot *task, struct filch_strand *strand);
 } filch_kind;
 
 /* False: there is no such kind. *kind is NULL for the split stack. */

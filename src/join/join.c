@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slow halves of fork and join; the fast ones are in filch/strand.h and filch/task.h.
+ * The slow halves of fork and join, on the split stack; the fast ones are in filch/strand.h and filch/task.h, those on other deques in kinds.c.
  *
  * The edges are in README.md, in src/deque/README.md and in src/sleep/README.md.
  */
@@ -60,7 +60,7 @@ void filch_publish(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
     if (strand->kind)
-        strand->kind->fork(f - 1);
+        strand->kind->fork(f - 1, strand);
     else
         serve(strand, count_below(strand, f));
 }
@@ -69,7 +69,7 @@ void filch_publish_quietly(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
     if (strand->kind) {
-        strand->kind->fork_quietly(f - 1);
+        strand->kind->fork_quietly(f - 1, strand);
         return;
     }
     if (strand->keeps_all || !filch_split_publish(&strand->split, count_below(strand, f)))
@@ -97,19 +97,12 @@ bool filch_is_wanted(filch_slot *f)
     return false;
 }
 
-/* Not inlined, like join_split: the way to another deque is short. */
-static __attribute__((noinline)) filch_slot *fork_split(filch_strand *strand, filch_slot *f)
+filch_slot *filch_fork_split(filch_strand *strand, filch_slot *f)
 {
     if (f >= strand->split.end)
         return strand->split.end;
     serve(strand, count_below(strand, f + 1));
     return f;
-}
-
-filch_slot *filch_fork_slow(filch_slot *f)
-{
-    filch_strand *strand = filch_strand_of(f);
-    return strand->kind ? strand->kind->fork(f) : fork_split(strand, f);
 }
 
 filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark)
@@ -148,7 +141,7 @@ void filch_join_wait(filch_strand *strand, filch_slot *child)
     filch_strand_leave(strand);
 }
 
-static __attribute__((noinline)) bool join_split(filch_strand *strand, filch_slot *f)
+bool filch_join_split(filch_strand *strand, filch_slot *f)
 {
     filch_split *split = &strand->split;
     uint32_t i = (uint32_t)(f - filch_split_slots(split));
@@ -167,12 +160,6 @@ static __attribute__((noinline)) bool join_split(filch_strand *strand, filch_slo
     }
     filch_split_reset(split, i);
     return false;
-}
-
-bool filch_join_slow(filch_slot *f)
-{
-    filch_strand *strand = filch_strand_of(f);
-    return strand->kind ? strand->kind->join(f) : join_split(strand, f);
 }
 
 /* ---- without macros ---------------------------------------------------------------------------- */

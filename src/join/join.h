@@ -19,6 +19,10 @@ bool filch_is_wanted(filch_slot *f);
 /* Of a strand with a deque of another kind: somebody has asked, so let thieves have all, and wake one if one sleeps. */
 void filch_serve_deque(filch_strand *strand);
 
+/* filch_fork_slow and filch_join_slow of a strand with the split stack; kinds.c has those, and calls these. Not inlined there. */
+filch_slot *filch_fork_split(filch_strand *strand, filch_slot *f);
+bool filch_join_split(filch_strand *strand, filch_slot *f);
+
 /* The child was stolen: wait until the thief is done with it. */
 void filch_join_wait(filch_strand *strand, filch_slot *child);
 

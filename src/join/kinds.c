@@ -8,6 +8,7 @@
  *
  * Edges
  *   task-done     run_stolen in src/worker/worker.c -> join_on
+ *                 filch_join_wait, where the deque has told that it was stolen.
  *   asked         filch_split_ask -> filch_serve_deque, and back
  *                 carries the thief's place among the idle workers, or what was pushed.
  */
@@ -73,16 +74,17 @@ RARE filch_slot *fork_asked(filch_slot *task)
     return task;
 }
 
-/* The deque is full. One of which thieves have taken all may have room again once its owner has found that out. */
+/* The deque must grow, or is full. One of which thieves have taken all may have room again once its owner has found that out. */
 RARE filch_slot *fork_full(filch_slot *task, bool is_quiet)
 {
     filch_strand *strand = filch_strand_of(task);
     const filch_kind *kind = strand->kind;
+    bool is_pushed = kind->push(strand->deque, task) == 0;
     void *entry;
 
-    if (kind->pop(strand->deque, &entry) && kind->push(strand->deque, entry) != 0)
+    if (!is_pushed && kind->pop(strand->deque, &entry) && kind->push(strand->deque, entry) != 0)
         keep(entry);
-    if (kind->push(strand->deque, task) != 0)
+    if (!is_pushed && kind->push(strand->deque, task) != 0)
         keep(task);
     return is_quiet || !is_asked(strand) ? task : fork_asked(task);
 }
@@ -123,60 +125,55 @@ COPIED void push_claimed(const filch_kind *kind, filch_strand *strand, filch_slo
         sweep(strand, task);
 }
 
-COPIED filch_slot *fork_on(const filch_kind *kind, filch_slot *task, bool is_quiet)
+COPIED filch_slot *fork_on(const filch_kind *kind, filch_slot *task, filch_strand *strand,
+                           bool is_quiet)
 {
-    filch_strand *strand = filch_strand_of(task);
-
     if (__builtin_expect(task >= strand->split.end, 0))
         return strand->split.end;
     if (kind->is_claimed)
         push_claimed(kind, strand, task);
-    else if (__builtin_expect(kind->push(strand->deque, task) != 0, 0))
+    else if (__builtin_expect(!kind->push_fast(strand->deque, task), 0))
         return fork_full(task, is_quiet);
     return is_quiet || !is_asked(strand) ? task : fork_asked(task);
 }
 
 /* ---- join -------------------------------------------------------------------------------------- */
 
-/* True: it is ours to run. False: somebody has taken it. */
-COPIED bool take_on(const filch_kind *kind, filch_strand *strand, filch_slot *task)
+/* It was not ours at once. */
+RARE bool join_rest(filch_slot *task)
 {
-    void *entry;
+    filch_strand *strand = filch_strand_of(task);
+    const filch_kind *kind = strand->kind;
 
-    if (kind->is_claimed)
-        return filch_task_claim(task);
-    /* The newest entry is the newest task, and thieves take the oldest: either this one is left, or none is. */
-    if (!kind->pop(strand->deque, &entry))
-        return false;
-    assert(entry == task);
-    return true;
-}
-
-RARE bool join_stolen(filch_slot *task)
-{
-    filch_join_wait(filch_strand_of(task), task);
+    if (kind->take_last && kind->take_last(strand->deque))
+        return true;
+    filch_join_wait(strand, task);
     return false;
 }
 
 /* `join_asked` serves whoever has asked, and then does the rest: this without that. */
-COPIED bool join_on(const filch_kind *kind, filch_slot *task, bool (*join_asked)(filch_slot *))
+COPIED bool join_on(const filch_kind *kind, filch_slot *task, filch_strand *strand,
+                    bool (*join_asked)(filch_slot *))
 {
-    filch_strand *strand = filch_strand_of(task);
-
     if (__builtin_expect(task >= strand->split.end, 0))
         return true;
     if (join_asked && is_asked(strand))
         return join_asked(task);
-    /* acquire [task-done] */
-    uintptr_t state = filch_load_acquire(&task->state);
-    if (state == FILCH_TASK_DONE)
-        return false;
-    if (!kind->is_claimed && __builtin_expect((state & FILCH_TASK_OFFERED) != 0, 0)) {
+    if (kind->is_claimed) {
+        /* acquire [task-done] */
+        if (filch_load_acquire(&task->state) == FILCH_TASK_DONE)
+            return false;
+        return filch_task_claim(task) ? true : join_rest(task);
+    }
+    /* relaxed: own slot. A thief that has it never makes it this. */
+    uintptr_t state = filch_load_relaxed(&task->state);
+    if (__builtin_expect((state & FILCH_TASK_OFFERED) != 0, 0)) {
         /* relaxed: own slot, in no deque. */
         filch_store_relaxed(&task->state, state & ~FILCH_TASK_OFFERED);
         return true;
     }
-    return __builtin_expect(take_on(kind, strand, task), 1) ? true : join_stolen(task);
+    /* The newest entry is the newest task, and thieves take the oldest: either this one is left, or none is. */
+    return __builtin_expect(kind->take(strand->deque, task), 1) ? true : join_rest(task);
 }
 
 /* ---- kinds ------------------------------------------------------------------------------------- */
@@ -204,29 +201,32 @@ COPIED bool join_on(const filch_kind *kind, filch_slot *task, bool (*join_asked)
     {                                                                                              \
         filch_##d##_fini(deque);                                                                   \
     }                                                                                              \
-    static filch_slot *d##_fork(filch_slot *task)                                                  \
+    static filch_slot *d##_fork(filch_slot *task, filch_strand *strand)                            \
     {                                                                                              \
-        return fork_on(&d##_kind, task, false);                                                    \
+        return fork_on(&d##_kind, task, strand, false);                                            \
     }                                                                                              \
-    static void d##_fork_quietly(filch_slot *task)                                                 \
+    static void d##_fork_quietly(filch_slot *task, filch_strand *strand)                           \
     {                                                                                              \
-        fork_on(&d##_kind, task, true);                                                            \
+        fork_on(&d##_kind, task, strand, true);                                                    \
     }                                                                                              \
     RARE bool d##_join_asked(filch_slot *task)                                                     \
     {                                                                                              \
-        filch_serve_deque(filch_strand_of(task));                                                              \
-        return join_on(&d##_kind, task, NULL);                                                     \
+        filch_strand *strand = filch_strand_of(task);                                              \
+        filch_serve_deque(strand);                                                                 \
+        return join_on(&d##_kind, task, strand, NULL);                                             \
     }                                                                                              \
-    static bool d##_join(filch_slot *task)                                                         \
+    static bool d##_join(filch_slot *task, filch_strand *strand)                                   \
     {                                                                                              \
-        return join_on(&d##_kind, task, d##_join_asked);                                           \
+        return join_on(&d##_kind, task, strand, d##_join_asked);                                   \
     }                                                                                              \
     static const filch_kind d##_kind = {                                                           \
         .name = #d,                                                                                \
         .bytes = sizeof(filch_##d),                                                                \
         .init = d##_init,                                                                          \
         .push = d##_push,                                                                          \
+        .push_fast = d##_push_fast,                                                                \
         .pop = d##_pop,                                                                            \
+        .take = d##_take,                                                                          \
         .steal = d##_steal,                                                                        \
         .has_public = d##_has_public,                                                              \
         .size_hint = d##_size_hint,                                                                \
@@ -313,12 +313,76 @@ static bool bwos_fifo_has_public(void *deque)
     return is_found;
 }
 
+/* Where push and pop have no shorter form. */
+#define WHOLE_CALLS(d)                                                                             \
+    static bool d##_push_fast(void *deque, void *entry)                                            \
+    {                                                                                              \
+        return filch_##d##_push(deque, entry) == 0;                                                \
+    }                                                                                              \
+    static bool d##_take(void *deque, void *newest)                                                \
+    {                                                                                              \
+        void *entry = NULL;                                                                        \
+        bool is_taken = filch_##d##_pop(deque, &entry);                                            \
+        assert(!is_taken || entry == newest);                                                      \
+        (void)newest;                                                                              \
+        return is_taken;                                                                           \
+    }
+
+WHOLE_CALLS(locked)
+WHOLE_CALLS(global)
+WHOLE_CALLS(abp)
+WHOLE_CALLS(bwos_lifo)
+WHOLE_CALLS(bwos_fifo)
+
+static bool chaselev_push_fast(void *deque, void *entry)
+{
+    return filch_chaselev_push_fast(deque, entry);
+}
+
+/* What is in the slot of the deque is known. */
+static bool chaselev_take(void *deque, void *newest)
+{
+    uint64_t index;
+    (void)newest;
+    return filch_chaselev_take(deque, &index);
+}
+
+static bool chaselev_take_last(void *deque)
+{
+    return filch_chaselev_take_last(deque);
+}
+
 PLAIN_KIND(locked, .is_shared = false)
 PLAIN_KIND(global, .is_claimed = true, .is_shared = true)
 PLAIN_KIND(abp, .is_shared = false)
-PLAIN_KIND(chaselev, .is_shared = false)
+PLAIN_KIND(chaselev, .take_last = chaselev_take_last)
 BLOCK_KIND(bwos_lifo, .show = bwos_lifo_show)
 BLOCK_KIND(bwos_fifo, .show = bwos_fifo_show, .is_claimed = true)
+
+/* ---- the slow halves, whatever the deque ------------------------------------------------------- */
+
+/* Chase-Lev, which most programs with another deque than the split stack will want, is inlined: one jump less. */
+filch_slot *filch_fork_slow(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    const filch_kind *kind = strand->kind;
+
+    if (kind == &chaselev_kind)
+        return fork_on(&chaselev_kind, f, strand, false);
+    return kind ? kind->fork(f, strand) : filch_fork_split(strand, f);
+}
+
+bool filch_join_slow(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    const filch_kind *kind = strand->kind;
+
+    if (kind == &chaselev_kind)
+        return join_on(&chaselev_kind, f, strand, chaselev_join_asked);
+    return kind ? kind->join(f, strand) : filch_join_split(strand, f);
+}
+
+/* ---- names ------------------------------------------------------------------------------------- */
 
 static const filch_kind *const kinds[] = {
     [FILCH_DEQUE_SPLIT] = NULL,

@@ -39,7 +39,8 @@
  *     growing: both are errors in the 2013 listing (Norris and Demsky, 2013).
  *   - Indices are unsigned and compared by their difference, so they may start anywhere and may
  *     wrap.
- *   - Push looks at `top` only when the array seems full: the owner keeps the last value it saw.
+ *   - Push looks at `top` only when the array seems full: the owner keeps a limit, from the last
+ *     value it saw.
  *   - Shrinking leaves the indices alone. The 2005 paper moves them to make late thieves fail,
  *     since it frees the larger array.
  *
@@ -87,7 +88,7 @@ typedef struct filch_chaselev {
     /* Written by the owner, read by thieves. */
     filch_atomic_u64 bottom __attribute__((aligned(FILCH_CACHE_LINE)));
     FILCH_ATOMIC(filch_chaselev_array *) array;
-    uint64_t top_seen; /* owner only: top was here or further */
+    uint64_t limit; /* owner only: entries below it fit, as far as the owner knows top */
     filch_deque_owner owner;
 } filch_chaselev;
 
@@ -98,7 +99,7 @@ typedef struct filch_chaselev {
 
 FILCH_INLINE filch_deque_slot *filch_chaselev_slot_at(filch_chaselev_array *a, uint64_t index)
 {
-    return (filch_deque_slot *)(a + 1) + (index & a->mask);
+    return (filch_deque_slot *)((char *)(a + 1) + (index & a->mask) * sizeof(filch_deque_slot));
 }
 
 /* NULL: no memory. The slots are zero, as thieves that come too late read some that were never
@@ -148,7 +149,7 @@ FILCH_INLINE void filch_chaselev_array_give_back(filch_chaselev_array *a)
 #endif
 }
 
-/* Go on with array `to`, which has room for the entries [t, b) and one more. */
+/* Go on with array `to`, which has room for the entries [t, b) and one more, if top is t. */
 FILCH_INLINE void filch_chaselev_use_array(filch_chaselev *d, filch_chaselev_array *to, uint64_t t,
                                            uint64_t b)
 {
@@ -158,6 +159,7 @@ FILCH_INLINE void filch_chaselev_use_array(filch_chaselev *d, filch_chaselev_arr
     for (uint64_t i = t; i != b; i++)
         filch_store_relaxed(filch_chaselev_slot_at(to, i),
                             filch_load_relaxed(filch_chaselev_slot_at(from, i)));
+    d->limit = t + to->mask + 1;
     /* release [array-ready] */
     filch_store_release(&d->array, to);
 }
@@ -173,15 +175,15 @@ FILCH_DEQUE_COLD void filch_chaselev_shrink(filch_chaselev *d, filch_chaselev_ar
         filch_chaselev_array_give_back(a->larger);
 }
 
-/* Entry `b` does not fit behind the top that was seen last: look again, then grow. */
+/* Entry `b` is at the limit: look at top again, then grow. */
 FILCH_DEQUE_COLD int filch_chaselev_make_room(filch_chaselev *d, filch_chaselev_array *a,
                                               uint64_t b)
 {
     /* acquire [slot-free] */
     uint64_t t = filch_load_acquire(&d->top);
 
-    d->top_seen = t;
     if (b - t <= a->mask) {
+        d->limit = t + a->mask + 1;
         if (a->smaller && b - t < (a->mask + 1) / 4)
             filch_chaselev_shrink(d, a, t, b);
         return 0;
@@ -210,7 +212,7 @@ FILCH_INLINE int filch_chaselev_init_at(filch_chaselev *d, size_t capacity, uint
     filch_chaselev_array *a = filch_chaselev_array_create(rounded, NULL);
     if (!a)
         return -ENOMEM;
-    d->top_seen = start;
+    d->limit = start + rounded;
     /* relaxed: nobody else knows the deque yet. */
     filch_store_relaxed(&d->top, start);
     filch_store_relaxed(&d->bottom, start);
@@ -238,8 +240,23 @@ FILCH_INLINE void filch_chaselev_put(filch_chaselev *d, filch_chaselev_array *a,
     filch_store_release(&d->bottom, b + 1);
 }
 
+/* Add `entry`, if it is below the limit: push without its rare half. */
+FILCH_INLINE bool filch_chaselev_push_fast(filch_chaselev *d, filch_entry entry)
+{
+    FILCH_DEQUE_OWNER_CALL(d);
+    /* relaxed: only the owner writes bottom and array. */
+    uint64_t b = filch_load_relaxed(&d->bottom);
+    filch_chaselev_array *a = filch_load_relaxed(&d->array);
+
+    if (__builtin_expect(b == d->limit, 0))
+        return false;
+    filch_chaselev_put(d, a, b, entry);
+    return true;
+}
+
 FILCH_DEQUE_COLD int filch_chaselev_push_slow(filch_chaselev *d, filch_entry entry)
 {
+    FILCH_DEQUE_OWNER_CALL(d);
     /* relaxed: own variables. */
     uint64_t b = filch_load_relaxed(&d->bottom);
     int err = filch_chaselev_make_room(d, filch_load_relaxed(&d->array), b);
@@ -255,45 +272,52 @@ FILCH_DEQUE_COLD int filch_chaselev_push_slow(filch_chaselev *d, filch_entry ent
  * later. */
 FILCH_INLINE int filch_chaselev_push(filch_chaselev *d, filch_entry entry)
 {
-    FILCH_DEQUE_OWNER_CALL(d);
-    /* relaxed: only the owner writes bottom and array. */
-    uint64_t b = filch_load_relaxed(&d->bottom);
-    filch_chaselev_array *a = filch_load_relaxed(&d->array);
+    return filch_chaselev_push_fast(d, entry) ? 0 : filch_chaselev_push_slow(d, entry);
+}
 
-    if (__builtin_expect(b - d->top_seen > a->mask, 0))
-        return filch_chaselev_push_slow(d, entry);
-    filch_chaselev_put(d, a, b, entry);
-    return 0;
+/* Pop, in two halves: move bottom down to entry b. True: that is the owner's. False: it is the last
+ * one, or there is none, and take_last must follow. */
+FILCH_INLINE bool filch_chaselev_take(filch_chaselev *d, uint64_t *index)
+{
+    FILCH_DEQUE_OWNER_CALL(d);
+    /* relaxed: only the owner writes it. */
+    uint64_t b = filch_load_relaxed(&d->bottom) - 1;
+
+    *index = b;
+    /* seq_cst [last-entry], release [entry-ready] */
+    filch_store_seq_cst(&d->bottom, b);
+    return __builtin_expect((int64_t)(b - filch_load_seq_cst(&d->top)) > 0, 1);
+}
+
+/* True: the last entry is the owner's. */
+static __attribute__((noinline, unused)) bool filch_chaselev_take_last(filch_chaselev *d)
+{
+    FILCH_DEQUE_OWNER_CALL(d);
+    /* relaxed: only the owner writes bottom and array; top is not older than what take saw. */
+    uint64_t b = filch_load_relaxed(&d->bottom), t = filch_load_relaxed(&d->top);
+    filch_chaselev_array *a = filch_load_relaxed(&d->array);
+    /* release [owner-took] */
+    bool is_mine = b == t && filch_cas_acq_rel(&d->top, &t, t + 1);
+
+    /* relaxed: top has passed b. A thief that does not know that yet cannot move it. */
+    filch_store_relaxed(&d->bottom, b + 1);
+    if (!is_mine && a->smaller) {
+        filch_chaselev_shrink(d, a, b + 1, b + 1);
+        d->limit = b + 1; /* the next push looks at top: [slot-free] */
+    }
+    return is_mine;
 }
 
 /* Take the newest entry. false: there is none, or a thief was faster. */
 FILCH_INLINE bool filch_chaselev_pop(filch_chaselev *d, filch_entry *entry)
 {
-    FILCH_DEQUE_OWNER_CALL(d);
-    /* relaxed: only the owner writes bottom and array. */
-    uint64_t b = filch_load_relaxed(&d->bottom) - 1;
-    filch_chaselev_array *a = filch_load_relaxed(&d->array);
+    uint64_t b;
 
-    /* seq_cst [last-entry], release [entry-ready] */
-    filch_store_seq_cst(&d->bottom, b);
-    uint64_t t = filch_load_seq_cst(&d->top);
-
-    /* relaxed: the owner wrote the slot. */
-    filch_entry newest = filch_load_relaxed(filch_chaselev_slot_at(a, b));
-    if (__builtin_expect((int64_t)(b - t) > 0, 1)) {
-        *entry = newest;
-        return true;
-    }
-
-    /* The last entry, or none. release [owner-took] */
-    bool is_mine = b == t && filch_cas_acq_rel(&d->top, &t, t + 1);
-    /* relaxed: top has passed b. A thief that does not know that yet cannot move it. */
-    filch_store_relaxed(&d->bottom, b + 1);
-    if (is_mine)
-        *entry = newest;
-    else if (a->smaller)
-        filch_chaselev_shrink(d, a, b + 1, b + 1);
-    return is_mine;
+    if (!filch_chaselev_take(d, &b) && !filch_chaselev_take_last(d))
+        return false;
+    /* relaxed: only the owner writes array and slots; this one not before its next push. */
+    *entry = filch_load_relaxed(filch_chaselev_slot_at(filch_load_relaxed(&d->array), b));
+    return true;
 }
 
 /* ---- thieves ----------------------------------------------------------------------------------- */
