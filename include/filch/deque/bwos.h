@@ -20,9 +20,10 @@
  * giving `head` a new tag; whoever has copied something before that fails. A block that was granted
  * as a whole and taken as a whole is past: at this position nothing comes any more.
  *
- * Thieves that find nothing ask the owner: they overwrite a word with which it compares in each push
- * and pop. Its next call is then slow, and grants what it has, also of a block that is not full. The
- * owner leaves the word alone or exchanges it, so that no question is lost.
+ * Thieves that find nothing ask the owner: they overwrite the limit with which it compares in each
+ * pop, and at which it looks in each push. Its next call is then slow, and grants what it has, also
+ * of a block that is not full. The owner exchanges the limit or leaves it alone, so that no question
+ * is lost.
  *
  * Where this leaves the paper
  *   - `head` is both its reserved and its stolen, since thieves copy first. The paper claims
@@ -47,9 +48,9 @@
  *               the thief has read the slots before the owner writes to them again.
  *   passed      take: top -> take: top
  *               carries nothing that is needed: positions before top are past, whoever says so.
- *   asked       settle: room, limit -> settle: room, limit
- *               carries nothing that is needed: what a thief writes there is seen by the owner's
- *               next exchange, or is still there after it.
+ *   asked       settle: limit -> settle: limit
+ *               carries nothing that is needed: what a thief writes to the limit is seen by the
+ *               owner's next exchange, or is still there after it.
  */
 #ifndef FILCH_DEQUE_BWOS_H
 #define FILCH_DEQUE_BWOS_H

@@ -6,25 +6,20 @@
  * filch/deque/bwos.h has the paper, the blocks, and where this differs.
  *
  *     position         top                                  position
- *        past           |  granted   granted    granted  |  granted | base ... count ... room
+ *        past           |  granted   granted    granted  |  granted | base ... tail ... end
  *     ------------------+-------------------------------+----------+--------------------------->
  *                        thieves take here -->             the owner pushes and pops here
  *
- * The owner has `count` entries of its block, from `base` on, where no thief looks, and room for
- * `room` of them. So push and pop are those of a plain stack, with one comparison each: count with
- * room, and count - 1 with room, which is beyond it for a count of 0. A thief that asks makes the
- * room 0, and both are slow. The room is the same for whole blocks, so that going from one to the
- * next leaves that word, which thieves look at, alone.
- *
- * When the block is full, the owner grants all of it and goes on with the next one, if that is
- * free. When it has nothing left, it takes back what is granted of its block, or else the block
- * before: one read-modify-write for a whole block.
+ * The owner has [base, tail) of its block, where no thief looks. When the block is full, the owner
+ * grants all of it and goes on with the next one, if that is free. When it has nothing left, it
+ * takes back what is granted of its block, or else the block before: one read-modify-write for a
+ * whole block.
  *
  * What is full. An entry that was stolen leaves a slot that is not free before the rest of its
  * block was stolen as well, or pop has found the deque empty. So from (blocks - 1) * size + 1 to
  * blocks * size entries fit, whatever thieves do.
  *
- * What thieves can have. Those `count` entries are the owner's alone. A steal that finds nothing
+ * What thieves can have. Entries in [base, tail) are the owner's alone. A steal that finds nothing
  * else says EMPTY, and leaves a question:
  *   - When the owner has finished its next push or pop, all entries that are in the deque can be
  *     stolen. (Next: one that begins after the steal is over; or one that is going on.)
@@ -48,17 +43,16 @@ extern "C" {
 
 /* On cache lines of its own: where it is allocated, use aligned_alloc(). */
 typedef struct filch_bwos_lifo {
-    /* Owner only; count, base and position are also read for the hint. */
-    filch_atomic_u64 count __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_bwos_cursor base;
+    /* Owner only; tail and position are also read for the hint. */
+    filch_bwos_cursor tail __attribute__((aligned(FILCH_CACHE_LINE)));
+    filch_deque_slot *base, *end;
     filch_bwos_block *block;
     filch_atomic_u64 position; /* of the block */
     bool is_sharing;           /* a thief has asked, and nothing was stolen since */
     filch_deque_owner owner;
 
-    /* From base to the end of the block; or ASKED. Read by the owner in each push and pop,
-     * overwritten by thieves. */
-    filch_atomic_u64 room __attribute__((aligned(FILCH_CACHE_LINE)));
+    /* base; or ASKED. Read by the owner in each push and pop, overwritten by thieves. */
+    filch_bwos_cursor limit __attribute__((aligned(FILCH_CACHE_LINE)));
 
     /* All positions before it are past. Moved by thieves. */
     filch_atomic_u64 top __attribute__((aligned(FILCH_CACHE_LINE)));
@@ -66,9 +60,8 @@ typedef struct filch_bwos_lifo {
     filch_bwos_ring ring __attribute__((aligned(FILCH_CACHE_LINE)));
 } filch_bwos_lifo;
 
-/* A room that makes every push and pop slow. It is also what there is when all of a full block was
- * granted: that counts as a question, which is answered with the next push. */
-#define FILCH_BWOS_ASKED ((uint64_t)0)
+/* A limit that makes every push and pop slow. */
+#define FILCH_BWOS_ASKED ((filch_deque_slot *)UINTPTR_MAX)
 
 /* ---- start ------------------------------------------------------------------------------------- */
 
@@ -77,10 +70,13 @@ typedef struct filch_bwos_lifo {
 FILCH_INLINE void filch_bwos_lifo_go_to(filch_bwos_lifo *d, filch_bwos_block *b, uint64_t position,
                                         uint64_t base, uint64_t tail)
 {
+    filch_deque_slot *slots = filch_bwos_slots(b);
+
     d->block = b;
+    d->base = slots + base;
+    d->end = slots + d->ring.size;
     /* relaxed: own variables; hints for others. */
-    filch_store_relaxed(&d->base, filch_bwos_slots(b) + base);
-    filch_store_relaxed(&d->count, tail - base);
+    filch_store_relaxed(&d->tail, slots + tail);
     filch_store_relaxed(&d->position, position);
 }
 
@@ -93,7 +89,7 @@ FILCH_INLINE void filch_bwos_lifo_start(filch_bwos_lifo *d, uint64_t start)
     filch_bwos_open(b, position);
     filch_bwos_lifo_go_to(d, b, position, 0, 0);
     /* relaxed: nobody else knows the deque yet. */
-    filch_store_relaxed(&d->room, d->ring.size);
+    filch_store_relaxed(&d->limit, d->base);
     filch_store_relaxed(&d->top, position);
     filch_store_relaxed(&d->owner, (const void *)NULL);
 }
@@ -138,29 +134,12 @@ FILCH_INLINE int filch_bwos_lifo_init(filch_bwos_lifo *d, size_t capacity)
 
 /* ---- owner ------------------------------------------------------------------------------------- */
 
-/* The index of the first entry in its block that is the owner's. */
-FILCH_INLINE uint64_t filch_bwos_lifo_base(filch_bwos_lifo *d)
+FILCH_INLINE void filch_bwos_lifo_put(filch_bwos_lifo *d, filch_deque_slot *tail, filch_entry entry)
 {
+    /* release [new-entry] */
+    filch_store_release(tail, entry);
     /* relaxed: own variable. */
-    return (uint64_t)(filch_load_relaxed(&d->base) - filch_bwos_slots(d->block));
-}
-
-/* Add an entry to the `count` that the owner has; there is room. */
-FILCH_INLINE void filch_bwos_lifo_put(filch_bwos_lifo *d, uint64_t count, filch_entry entry)
-{
-    /* relaxed: own variable. release [new-entry] */
-    filch_store_release(filch_load_relaxed(&d->base) + count, entry);
-    /* relaxed: own variable. */
-    filch_store_relaxed(&d->count, count + 1);
-}
-
-/* Take the newest of count + 1 entries. */
-FILCH_INLINE filch_entry filch_bwos_lifo_get(filch_bwos_lifo *d, uint64_t count)
-{
-    /* relaxed: own variables and slot. */
-    filch_entry entry = filch_load_relaxed(filch_load_relaxed(&d->base) + count);
-    filch_store_relaxed(&d->count, count);
-    return entry;
+    filch_store_relaxed(&d->tail, tail + 1);
 }
 
 /* The end of a slow push or pop: go back to fast ones, and let thieves have all if they have
@@ -168,28 +147,24 @@ FILCH_INLINE filch_entry filch_bwos_lifo_get(filch_bwos_lifo *d, uint64_t count)
 FILCH_INLINE void filch_bwos_lifo_settle(filch_bwos_lifo *d)
 {
     /* relaxed: own variables. */
-    uint64_t count = filch_load_relaxed(&d->count), position = filch_load_relaxed(&d->position);
-    uint64_t base = filch_bwos_lifo_base(d), room = d->ring.size - base;
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail);
+    uint64_t position = filch_load_relaxed(&d->position);
 
-    /* It is right, and nobody has asked. relaxed: nothing is written, so a question that is not
-     * seen here stays. */
-    if (room != FILCH_BWOS_ASKED && filch_load_relaxed(&d->room) == room)
-        return;
     /* acq_rel [asked] */
-    if (filch_exchange_acq_rel(&d->room, room) != FILCH_BWOS_ASKED)
+    if (filch_exchange_acq_rel(&d->limit, d->base) != FILCH_BWOS_ASKED)
         return;
     d->is_sharing = true;
-    if (count == 0) {
+    if (d->base == tail) {
         /* Thieves have all of it already: the question stays for the next push. relaxed: as if a
          * thief asked now. */
-        filch_store_relaxed(&d->room, FILCH_BWOS_ASKED);
+        filch_store_relaxed(&d->limit, FILCH_BWOS_ASKED);
         return;
     }
-    filch_bwos_lifo_go_to(d, d->block, position, base + count, base + count);
+    d->base = tail;
     /* Before the grant, which is the answer to what is asked up to here. relaxed: ordered by
      * [granted]. */
-    filch_store_relaxed(&d->room, room - count);
-    filch_bwos_grant(d->block, position, base + count);
+    filch_store_relaxed(&d->limit, tail);
+    filch_bwos_grant(d->block, position, (uint64_t)(tail - filch_bwos_slots(d->block)));
 }
 
 /* Grant the whole block, which is full, and go on with the next one. */
@@ -215,10 +190,10 @@ FILCH_BWOS_SLOW int filch_bwos_lifo_push_slow(filch_bwos_lifo *d, filch_entry en
     int err = 0;
 
     /* relaxed: own variable, here and below. */
-    if (filch_bwos_lifo_base(d) + filch_load_relaxed(&d->count) == d->ring.size)
+    if (filch_load_relaxed(&d->tail) == d->end)
         err = filch_bwos_lifo_advance(d);
     if (!err)
-        filch_bwos_lifo_put(d, filch_load_relaxed(&d->count), entry);
+        filch_bwos_lifo_put(d, filch_load_relaxed(&d->tail), entry);
     filch_bwos_lifo_settle(d);
     return err;
 }
@@ -228,12 +203,12 @@ FILCH_INLINE int filch_bwos_lifo_push(filch_bwos_lifo *d, filch_entry entry)
 {
     FILCH_DEQUE_OWNER_CALL(d);
     /* relaxed: own variable. */
-    uint64_t count = filch_load_relaxed(&d->count);
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail);
 
-    /* relaxed: own variable, or a question, which carries nothing. */
-    if (__builtin_expect(count >= filch_load_relaxed(&d->room), 0))
+    /* relaxed: a question, which carries nothing. */
+    if (__builtin_expect(tail == d->end || filch_load_relaxed(&d->limit) == FILCH_BWOS_ASKED, 0))
         return filch_bwos_lifo_push_slow(d, entry);
-    filch_bwos_lifo_put(d, count, entry);
+    filch_bwos_lifo_put(d, tail, entry);
     return 0;
 }
 
@@ -270,24 +245,36 @@ FILCH_INLINE bool filch_bwos_lifo_retreat(filch_bwos_lifo *d)
            filch_bwos_lifo_take_back(d, filch_bwos_block_at(&d->ring, previous), previous);
 }
 
-FILCH_BWOS_SLOW bool filch_bwos_lifo_pop_slow(filch_bwos_lifo *d, filch_entry *entry)
+/* What the slow half of pop returns in registers: were it in memory, the fast half would have to be
+ * ready for that, and a loop of pops gets a tenth slower. */
+typedef struct filch_bwos_popped {
+    filch_entry entry;
+    bool is_popped;
+} filch_bwos_popped;
+
+FILCH_BWOS_SLOW filch_bwos_popped filch_bwos_lifo_pop_slow(filch_bwos_lifo *d)
 {
+    filch_bwos_popped popped = {(filch_entry)0, false};
+
     /* relaxed: own variables. */
-    if (filch_load_relaxed(&d->count) == 0 && !filch_bwos_lifo_retreat(d)) {
-        uint64_t position = filch_load_relaxed(&d->position), base = filch_bwos_lifo_base(d);
+    if (filch_load_relaxed(&d->tail) == d->base && !filch_bwos_lifo_retreat(d)) {
+        uint64_t position = filch_load_relaxed(&d->position);
         d->is_sharing = false;
         /* Empty: start again at the first slot, unless the block is past. */
-        if (base != d->ring.size && base != 0) {
+        if (d->base != d->end && d->base != filch_bwos_slots(d->block)) {
             filch_bwos_open(d->block, position);
             filch_bwos_lifo_go_to(d, d->block, position, 0, 0);
             filch_bwos_lifo_settle(d);
         }
-        return false;
+        return popped;
     }
-    /* relaxed: own variable. */
-    *entry = filch_bwos_lifo_get(d, filch_load_relaxed(&d->count) - 1);
+    /* relaxed: own variable and slot. */
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail) - 1;
+    popped.entry = filch_load_relaxed(tail);
+    popped.is_popped = true;
+    filch_store_relaxed(&d->tail, tail);
     filch_bwos_lifo_settle(d);
-    return true;
+    return popped;
 }
 
 /* Take the newest entry. false: there is none, or thieves took the rest. */
@@ -295,17 +282,18 @@ FILCH_INLINE bool filch_bwos_lifo_pop(filch_bwos_lifo *d, filch_entry *entry)
 {
     FILCH_DEQUE_OWNER_CALL(d);
     /* relaxed: own variable. */
-    uint64_t count = filch_load_relaxed(&d->count) - 1;
+    filch_deque_slot *tail = filch_load_relaxed(&d->tail);
 
-    /* Also if there was none. relaxed: as in push. */
-    if (__builtin_expect(count >= filch_load_relaxed(&d->room), 0)) {
-        filch_entry popped;
-        bool is_popped = filch_bwos_lifo_pop_slow(d, &popped);
-        if (is_popped)
-            *entry = popped;
-        return is_popped;
+    /* relaxed: as in push. */
+    if (__builtin_expect(tail <= filch_load_relaxed(&d->limit), 0)) {
+        filch_bwos_popped popped = filch_bwos_lifo_pop_slow(d);
+        if (popped.is_popped)
+            *entry = popped.entry;
+        return popped.is_popped;
     }
-    *entry = filch_bwos_lifo_get(d, count);
+    /* relaxed: own slot and variable. */
+    *entry = filch_load_relaxed(tail - 1);
+    filch_store_relaxed(&d->tail, tail - 1);
     return true;
 }
 
@@ -316,8 +304,8 @@ FILCH_INLINE void filch_bwos_lifo_ask(filch_bwos_lifo *d)
 {
     /* relaxed: a question carries nothing. One that is there is not written again: the owner reads
      * it all the time. */
-    if (filch_load_relaxed(&d->room) != FILCH_BWOS_ASKED)
-        filch_store_relaxed(&d->room, FILCH_BWOS_ASKED);
+    if (filch_load_relaxed(&d->limit) != FILCH_BWOS_ASKED)
+        filch_store_relaxed(&d->limit, FILCH_BWOS_ASKED);
 }
 
 FILCH_INLINE filch_steal_result filch_bwos_lifo_take(filch_bwos_lifo *d, filch_entry *entries,
@@ -377,8 +365,7 @@ FILCH_INLINE size_t filch_bwos_lifo_size_hint(filch_bwos_lifo *d)
     filch_bwos_block *last = filch_bwos_block_at(&d->ring, position);
     uint64_t round = filch_bwos_round(filch_load_relaxed(&first->granted));
     uint64_t gone = filch_bwos_index(filch_load_relaxed(&first->head));
-    uint64_t base = (uint64_t)(filch_load_relaxed(&d->base) - filch_bwos_slots(last));
-    uint64_t tail = base + filch_load_relaxed(&d->count);
+    uint64_t tail = (uint64_t)(filch_load_relaxed(&d->tail) - filch_bwos_slots(last));
 
     if (filch_bwos_is_after(top, position) || tail > d->ring.size)
         return 0;
