@@ -2,7 +2,7 @@
 /*
  * What passes from one thread to another, beside the tasks that are forked: the end of a job, to a thread or to a strand that waits for it; the
  * strand, to whoever takes it from the queue; a spare strand, over the shelf; the end of the last job, to who may destroy the pool; a pool
- * made anew in the child of a fork().
+ * made anew in the child of a fork(); a task that is claimed.
  *
  * Each is played by the shipped functions (src/worker/worker.c is part of this file) on a pool without threads, and explored in full, but for
  * the one with a sleeper. What is handed over is plain memory: without the order that the operation promises, it is a race.
@@ -181,8 +181,8 @@ static void setup_forked(void)
 static void use_forked(void)
 {
     mc_check(filch_pool_wait(pool) == 0, "the pool is usable again");
-    mc_check(filch_pool_is_alive(pool), "and alive");
     mc_check(pool->workers[0]->haste == 0 && !pool->inject.first, "it was made anew");
+    mc_check(filch_pool_is_alive(pool), "and is alive");
 }
 
 /* Not while it is made anew by another. */
@@ -190,6 +190,34 @@ static void look_at_forked(void)
 {
     if (filch_pool_is_alive(pool))
         mc_check(pool->workers[0]->haste == 0, "a pool that is alive was made anew");
+}
+
+/* ---- a task that is offered -------------------------------------------------------------------- */
+
+static filch_slot slot;
+static int tasks_forked; /* plain: what is forked is written before it is offered, and read by who claims it */
+
+static void setup_offer(void)
+{
+    filch_store_relaxed(&slot.state, 0);
+}
+
+/* Of entries in a queue that are claimed: a slot is offered, claimed by its forker or by somebody else, and used again when it is the forker's. */
+static void fork_and_claim(void)
+{
+    for (int i = 1; i <= 2; i++) {
+        tasks_forked = i;
+        filch_task_offer(&slot);
+        if (!filch_task_claim(&slot))
+            return;
+    }
+}
+
+/* As one with an old entry: it may find the second task in the slot. */
+static void claim(void)
+{
+    if (filch_task_claim(&slot))
+        mc_check(tasks_forked > 0, "who claims a task sees it");
 }
 
 /* ---- programs ---------------------------------------------------------------------------------- */
@@ -211,6 +239,7 @@ int main(int argc, char **argv)
         {{"pending, more", setup_pending, {end_one, begin_and_end, wait_for_all}, NULL}, &options},
         {{"pending, two", setup_pending, {end_one, end_one, wait_for_all, wait_for_all}, NULL}, &options},
         {{"forked", setup_forked, {use_forked, use_forked, look_at_forked}, NULL}, &options},
+        {{"offer", setup_offer, {fork_and_claim, claim, claim}, NULL}, &options},
         {{"job, strand, sleeper", setup_sleeper, {end_job, first_worker, second_worker}, NULL}, &bounded},
     };
     int code = 0;

@@ -7,7 +7,8 @@
  * strand, u one after all before it were stolen; and then it notifies. Jobs are a number, the count of the inject queue; the queue itself has a client
  * of its own. A worker begins awake (a) or asleep (s).
  *
- * An execution ends when everybody sleeps. Then nothing may be left to do. All scripts up to a length are generated.
+ * An execution ends when everybody sleeps. Then nothing may be left to do. All scripts up to a length are generated. In those of `busy` a worker that has
+ * got something is busy with it for ever, so that each task needs a worker of its own; they are small enough to be explored in full.
  */
 #include "worker/worker.c"
 
@@ -23,6 +24,8 @@
 static filch_pool *pool;
 static const char *script, *beginnings;
 static unsigned worker_count;
+static bool is_busy_for_ever;
+static bool is_busy[WORKERS_MAX];
 static filch_seat *seats[WORKERS_MAX];
 static filch_worker publisher; /* has no thread here: only the strand that it shows */
 static filch_strand *strand;
@@ -87,6 +90,9 @@ static void work(void)
         if (!is_asleep && take()) {
             if (searching)
                 stop_searching(worker);
+            is_busy[worker->index] = is_busy_for_ever;
+            if (is_busy_for_ever)
+                return;
             searching = false;
             continue;
         }
@@ -121,7 +127,11 @@ static void submit(void)
 static MC_OUTSIDE bool may_rest(void)
 {
     uint64_t word = strand->split.word.filch_value;
-    return pool->inject.count.filch_value == 0 && (uint32_t)word == word >> 32;
+    bool is_rest = false;
+
+    for (unsigned i = 0; i < worker_count; i++)
+        is_rest |= !is_busy[i];
+    return !is_rest || (pool->inject.count.filch_value == 0 && (uint32_t)word == word >> 32);
 }
 
 /* All beginnings of `workers` workers with all scripts of up to `length` of the two letters. */
@@ -139,7 +149,10 @@ static int run_all(const char *name, mc_options options, unsigned workers, unsig
     worker_count = workers;
     beginnings = begin;
     script = text;
-    for (unsigned b = 0; b < 1u << workers; b++)
+    for (unsigned b = 0; b < 1u << workers; b++) {
+        /* With two that go to sleep at once there are millions. */
+        if (is_busy_for_ever && b == 3 && !options.is_long)
+            continue;
         for (unsigned k = 2; k < 2u << length; k++) { /* its highest bit is the length */
             unsigned at = 0;
             for (unsigned i = 0; i < workers; i++)
@@ -150,6 +163,7 @@ static int run_all(const char *name, mc_options options, unsigned workers, unsig
             snprintf(program_name, sizeof program_name, "sleep %s %s", begin, text);
             mc_run_and_add(&total, &program, &options);
         }
+    }
     return mc_report(total);
 }
 
@@ -158,6 +172,10 @@ int main(int argc, char **argv)
     mc_options options = mc_arguments(argc, argv);
     int code = 0;
 
+    is_busy_for_ever = true;
+    code |= run_all("sleep 2, jobs, busy", options, 2, 1, "ip");
+    code |= run_all("sleep 2, tasks, busy", options, 2, 1, "wu");
+    is_busy_for_ever = false;
     code |= run_all("sleep 1, jobs", options, 1, 1, "ip");
     code |= run_all("sleep 1, jobs", mc_bounded(options, 3, 1), 1, 2, "ip");
     code |= run_all("sleep 1, tasks", options, 1, 1, "wu");

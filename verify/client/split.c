@@ -9,6 +9,8 @@
  * Scripts with a `?` are about questions. The thief begins at `>`, and asks only once. At `?` the owner waits until the thief has
  * asked, or has got a task; after the fork that follows, the thief must find one, for which the owner waits at `!`. At `a` the strand is armed,
  * as one that is shown. A question that was lost would leave both of them spinning.
+ *
+ * Last, without thieves: while more workers are idle than there are public tasks, each fork is published at once.
  */
 #include "join/join.h"
 #include "mc/mc.h"
@@ -33,6 +35,7 @@ static struct {
 
 static const char *script;
 static unsigned tries; /* of each thief; 0: until it has got one */
+static unsigned idle;  /* workers that only count; more than there are ever tasks, or 0 */
 
 static void run_task(filch_slot *f, void *task)
 {
@@ -48,6 +51,8 @@ static void setup(void)
     filch_strands_init(&pool->strands, STACK_BYTES);
     strand = filch_strand_take(&pool->strands);
     strand->worker = worker;
+    for (unsigned i = 0; i < idle; i++)
+        filch_sleep_search(&pool->sleep, idle);
 }
 
 /* ---- owner ------------------------------------------------------------------------------------- */
@@ -77,6 +82,7 @@ static void run_script(filch_strand *self)
         } else if (*c == 'f') {
             forked[open++] = count;
             f = filch_fork(f, run_task, (void *)count++);
+            mc_check(!idle || filch_split_public_count(&self->split) == open, "a fork is published");
         } else {
             f = filch_join(f, f - 1);
             mc_check(tasks[forked[--open]].runs == 1, "a task that was joined has run once");
@@ -171,8 +177,8 @@ static void run(family *f)
 
     if (is_question)
         program.threads[1] = thief_that_asks_once;
-    if (f->thieves == 2)
-        program.threads[2] = thief;
+    if (f->thieves != 1)
+        program.threads[f->thieves == 0 ? 1 : 2] = f->thieves == 0 ? NULL : thief;
     snprintf(name, sizeof name, "split %s %ux%u", f->text, f->thieves, f->tries);
     script = f->text;
     tries = f->tries;
@@ -240,13 +246,24 @@ static int run_questions(mc_options options)
     return mc_report(f.total);
 }
 
+static int run_idle(mc_options options)
+{
+    family f = make_family("split idle", options, 0, 0, -1);
+
+    idle = TASKS + 1;
+    for (unsigned length = 1; length <= TASKS; length++)
+        run_all(&f, 0, length, 0);
+    idle = 0;
+    return mc_report(f.total);
+}
+
 int main(int argc, char **argv)
 {
     mc_options options = mc_arguments(argc, argv);
 
     return run_scripts("split 1x1", options, 4, 1, 1, -1) |
            run_scripts("split 1x2", options, 2, 1, 2, -1) | run_quiet(options) |
-           run_questions(options) |
+           run_idle(options) | run_questions(options) |
            run_scripts("split 1x2", options, 4, 1, 2, 2) |
            run_scripts("split 2x1", options, 2, 2, 1, 1) |
            run_scripts("split 2x2", options, 1, 2, 2, 1);

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A strand comes into view, or looks up, while another worker goes to sleep: either the sleeper finds it and asks, or the strand's next fork finds the sleeper.
+ *
+ * T1 runs a strand as worker 0, T2 is worker 1, in the idle half of filch_worker_main without the search; all by the functions of src/worker/worker.c, which is part
+ * of this file, as is src/join/kinds.c for its locks. The strand runs a script:
+ *
+ *     f   forks a task
+ *     l   looks whether it is wanted, as loops do; if nobody is idle, its forks are fast again
+ *     v   runs a job inside, as filch_run does in a task: the strand is out of view meanwhile
+ *     q   waits until T2 has looked for the last time before it sleeps, or has a task
+ *     j   joins the newest
+ *     |   leaves, as a join does, and is shown again; what comes before was run by one thread
+ *
+ * An execution ends when T2 has got a task. If it sleeps on beside one that it should have seen, the checker reports that. So each program is small
+ * enough to be explored in full; what comes after a steal is in join.c and wanted.c. All scripts of f, l, v and q up to a length are generated in which a task has to be public: the
+ * first one since the strand was shown, if nothing comes before it, and each after q. There may be a third thread: one that only asks (?), or a guest (g).
+ */
+#include "mutex.h" /* before what locks one */
+
+#include "join/kinds.c"
+#include "worker/worker.c"
+
+static const char *deque_name;
+#define SMALL_POOL_DEQUE deque_name
+#include "small_pool.h"
+
+#include <filch/task.h>
+#include <stdio.h>
+
+#define LENGTH 3
+
+static filch_pool *pool;
+static filch_strand *first;
+static filch_atomic_u32 nothing, has_looked;
+static filch_slot never; /* is not complete */
+static bool is_taken;
+
+static const char *script;
+static bool begins_searching; /* T2: counted as searcher, and looks before it sleeps */
+static void (*third)(void);
+
+static void do_nothing(filch_slot *f, void *arg)
+{
+    (void)f, (void)arg;
+}
+
+static void visit_inside(filch_worker *worker)
+{
+    filch_job job = {.fn = do_nothing};
+
+    mc_check(filch_worker_visit(worker, &job), "there is a strand for a job inside");
+    mc_check(filch_job_is_done(&job), "nobody else has it");
+}
+
+static void run_script(filch_strand *self)
+{
+    filch_slot *f = filch_split_slots(&self->split);
+
+    for (const char *c = script; *c; c++) {
+        switch (*c) {
+        case 'f':
+            f = filch_fork(f, do_nothing, NULL);
+            break;
+        case 'l':
+            filch_is_wanted(f);
+            break;
+        case 'v':
+            visit_inside(self->worker);
+            break;
+        case 'q':
+            while (!filch_load_acquire(&has_looked))
+                filch_pause();
+            break;
+        case 'j':
+            f = filch_join(f, f - 1);
+            break;
+        case '|':
+            self->worker->waits_for = &never;
+            filch_strand_leave(self);
+            break;
+        }
+    }
+    /* The task has to be taken by somebody else. */
+    for (;;)
+        filch_futex_wait(&nothing, 0, NULL);
+}
+
+static void setup(void)
+{
+    pool = make_small_pool(third ? 3 : 2);
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        have_spare(pool->workers[i]);
+    if (begins_searching)
+        filch_sleep_search(&pool->sleep, 1);
+    first = prepare(pool->workers[0], run_script, NULL, NULL);
+    if (strchr(script, '|')) {
+        const filch_visit visit = {.worker = pool->workers[0]};
+        set_self(&visit);
+        run(pool->workers[0], first);
+        set_self(NULL);
+    }
+}
+
+static void forker(void)
+{
+    const filch_visit visit = {.worker = pool->workers[0]};
+
+    set_self(&visit);
+    run(pool->workers[0], first);
+}
+
+static void sleeper(void)
+{
+    filch_worker *worker = pool->workers[1];
+    bool searching = begins_searching, looks = begins_searching;
+
+    for (;;) {
+        is_taken = looks && find(worker, false);
+        if (is_taken)
+            break;
+        filch_sleep_push(&pool->sleep, worker->index,
+                         searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
+        filch_pool_notify_if_work(pool);
+        filch_store_release(&has_looked, 1);
+        filch_seat_sleep(&worker->seat);
+        searching = looks = true;
+    }
+    filch_store_release(&has_looked, 1);
+}
+
+/* Helps another filch_run only: what it finds in a deque for all is not its business. */
+static void guest(void)
+{
+    filch_worker *worker = pool->workers[2];
+
+    worker->root = worker;
+    mc_check(!steal(worker, false), "a guest takes nothing that is not its business");
+}
+
+/* Another thief, which is not idle any more. */
+static void asker(void)
+{
+    filch_split_ask(&first->split, true);
+}
+
+static MC_OUTSIDE bool may_rest(void)
+{
+    return is_taken;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------- */
+
+static void run_one(mc_result *total, const mc_options *options, bool searching)
+{
+    char name[64];
+    mc_program program = {name, setup, {forker, sleeper, third}, NULL};
+
+    begins_searching = searching;
+    snprintf(name, sizeof name, "shown %s %s%s%s", deque_name, script, searching ? " a" : "",
+             third == guest ? " g" : third ? " ?" : "");
+    mc_run_and_add(total, &program, options);
+}
+
+static bool is_script(const char *text)
+{
+    bool is_first = true, is_asked = false;
+
+    for (; *text; text++) {
+        if (*text == 'f' && (is_first || is_asked))
+            return true;
+        is_first = *text == 'v';
+        is_asked |= *text == 'q';
+    }
+    return false;
+}
+
+/* What has a task while it is out of view, and something else: minutes each. */
+static bool is_large(const char *text)
+{
+    const char *fork = strchr(text, 'f');
+    return fork && strchr(fork, 'v') && text[2];
+}
+
+static int run_all(const char *deque, unsigned longest, const mc_options *options)
+{
+    char name[40], text[LENGTH + 1];
+    mc_result total = {.name = name};
+
+    snprintf(name, sizeof name, "shown %s", deque);
+    longest += options->is_long && longest < LENGTH;
+    deque_name = deque;
+    script = text;
+    for (unsigned length = 1, count = 4; length <= longest; length++, count *= 4)
+        for (unsigned k = 0; k < count; k++) {
+            unsigned rest = k;
+            for (unsigned i = 0; i < length; i++, rest /= 4)
+                text[i] = "flvq"[rest % 4];
+            text[length] = '\0';
+            if (!is_script(text) || (is_large(text) && !options->is_long))
+                continue;
+            run_one(&total, options, false);
+            run_one(&total, options, true);
+        }
+    return mc_report(total);
+}
+
+/* A question that comes while another is answered, or before a join. */
+static int run_asked(const mc_options *options)
+{
+    mc_result total = {.name = "shown, asked"};
+
+    deque_name = "split";
+    script = "lfffqj";
+    run_one(&total, options, false);
+    script = "lqf";
+    third = asker;
+    run_one(&total, options, false);
+    deque_name = "chaselev:2";
+    run_one(&total, options, false);
+    third = NULL;
+    run_one(&total, options, false);
+    return mc_report(total);
+}
+
+/* Older tasks of a strand that waited are left only where entries are claimed, and a guest gives back only to a deque for all. */
+static int run_claimed(const mc_options *options)
+{
+    mc_result total = {.name = "shown, claimed"};
+
+    script = "f|";
+    deque_name = "bwos_fifo:2:1";
+    run_one(&total, options, false);
+    run_one(&total, options, true);
+    deque_name = "global:2";
+    run_one(&total, options, false);
+    script = "f";
+    run_one(&total, options, false);
+    third = guest;
+    run_one(&total, options, false);
+    run_one(&total, options, true);
+    third = NULL;
+    return mc_report(total);
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+
+    options.may_rest = may_rest;
+    return run_all("split", 3, &options) | run_all("chaselev:2", 2, &options) |
+           run_all("bwos_lifo:2:1", 1, &options) | run_all("bwos_fifo:2:1", 1, &options) |
+           run_asked(&options) | run_claimed(&options);
+}

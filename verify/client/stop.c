@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The end of a pool, and a worker without memory: who goes to sleep is ended, and goes on with a strand that is ready.
+ *
+ * The workers are those that ship, in filch_worker_main, each begun as a searcher by a notify; stop_threads is that of src/worker/pool.c. Both files are part of
+ * this one. Explored in full.
+ *
+ *     stop     all threads end, whether they look for work, go to sleep or sleep when the pool ends
+ *     ready    there is no memory for a strand; one that may go on is run all the same
+ */
+#include "worker/worker.c"
+
+#include "worker/pool.c"
+
+#include "mc/mc.h"
+#include "small_pool.h"
+
+static filch_pool *pool;
+static unsigned worker_count;
+static bool has_run;
+
+/* ---- stop -------------------------------------------------------------------------------------- */
+
+static void setup_stop(void)
+{
+    pool = make_small_pool(worker_count);
+    for (unsigned i = 0; i < worker_count; i++) {
+        pool->workers[i]->has_thread = false;
+        filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
+    }
+}
+
+static void start_and_stop(void)
+{
+    for (unsigned i = 0; i < worker_count; i++) {
+        int seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, false);
+        if (seat >= 0)
+            call(pool, pool->workers[seat]);
+    }
+    stop_threads(pool);
+}
+
+/* ---- ready ------------------------------------------------------------------------------------- */
+
+static void go_on(filch_strand *self)
+{
+    (void)self;
+    has_run = true;
+}
+
+static void setup_ready(void)
+{
+    pool = make_small_pool(1);
+    have_spare(pool->workers[0]);
+    prepare(pool->workers[0], go_on, NULL, NULL)->worker = pool->workers[0];
+    /* No deque has room for that much: no strand can be made any more. */
+    filch_kind_find(FILCH_DEQUE_CHASELEV, &pool->strands.kind);
+    pool->strands.capacity = SIZE_MAX;
+    filch_sleep_search(&pool->sleep, 1);
+}
+
+static void resume(void)
+{
+    filch_pool_resume(pool, pool->strands.all);
+}
+
+static void work(void)
+{
+    filch_worker_main(pool->workers[0]);
+}
+
+static MC_OUTSIDE bool may_rest(void)
+{
+    return has_run;
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv), resting = options;
+    mc_program stop = {"stop", setup_stop, {start_and_stop}, NULL};
+    mc_program ready = {"ready, no memory", setup_ready, {resume, work}, NULL};
+    mc_result total = {.name = "stop"};
+
+    resting.may_rest = may_rest;
+    worker_count = 1;
+    mc_run_and_add(&total, &stop, &options);
+    if (options.is_long) {
+        stop.name = "stop two";
+        worker_count = 2;
+        mc_run_and_add(&total, &stop, &options);
+    }
+    mc_result r = mc_run(&ready, &resting);
+    return mc_report(total) | (r.verdict == MC_SKIPPED ? 0 : mc_report(r));
+}
