@@ -6,6 +6,7 @@
  *   pending        filch_pool_end -> filch_pool_wait   carries all that the tasks did.
  *   rebuilt        check_process -> check_process      carries the pool, made anew after a fork().
  *   stop-or-sleep  stop_threads x filch_worker_main    src/sleep/README.md
+ *   gave-seat      filch_worker_main -> stop_threads   carries the seat: who has seen the count finds it on the stack.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -251,8 +252,8 @@ static void stop_threads(filch_pool *pool)
     /* seq_cst [stop-or-sleep] */
     filch_store_seq_cst(&pool->stopping, 1);
     for (;;) {
-        /* seq_cst [stop-or-sleep] */
-        uint32_t seen = filch_load_seq_cst(&pool->stopping);
+        /* acquire [gave-seat] */
+        uint32_t seen = filch_load_acquire(&pool->stopping);
         while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, false)) >= 0 ||
                (seat = filch_sleep_pop(&pool->vacant, FILCH_ROLE_RUNNING, false)) >= 0) {
             seat_count++;
@@ -383,7 +384,7 @@ void filch_pool_begin(filch_pool *pool)
 void filch_pool_end(filch_pool *pool)
 {
     /* release [pending]. The pool may be gone after this; waking needs only its address. */
-    if (filch_fetch_add_acq_rel(&pool->pending, -1u) == (FILCH_POOL_AWAITED | 1))
+    if (filch_fetch_add_release(&pool->pending, -1u) == (FILCH_POOL_AWAITED | 1))
         filch_futex_wake(&pool->pending, INT_MAX);
 }
 
@@ -514,14 +515,14 @@ int filch_pool_wait(filch_pool *pool)
         return -EDEADLK;
     check_process(pool);
     for (;;) {
-        /* acquire [pending] */
-        uint32_t pending = filch_load_acquire(&pool->pending);
+        /* relaxed: a cas follows, and only after one that acquires do we return. */
+        uint32_t pending = filch_load_relaxed(&pool->pending);
         if ((pending & ~FILCH_POOL_AWAITED) == 0) {
-            /* acq_rel [pending]: the last one out puts the mark away, or a new task does not mind it. */
+            /* acquire [pending]: the last one out puts the mark away, or a new task does not mind it. */
             filch_cas_acq_rel(&pool->pending, &pending, 0);
             return 0;
         }
-        /* acq_rel [pending] */
+        /* acq_rel [pending]: says only that somebody sleeps. */
         if ((pending & FILCH_POOL_AWAITED) ||
             filch_cas_acq_rel(&pool->pending, &pending, pending | FILCH_POOL_AWAITED))
             filch_futex_wait(&pool->pending, pending | FILCH_POOL_AWAITED, NULL);

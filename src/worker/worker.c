@@ -10,6 +10,7 @@
  *   strand-or-sleep  run x look_everywhere
  *   on-shelf         shelve_spare -> take_from_shelf   carries a free strand.
  *   stop-or-sleep    filch_worker_main x stop_threads in pool.c
+ *   gave-seat        filch_worker_main -> stop_threads in pool.c
  */
 #include "worker/worker.h"
 
@@ -430,8 +431,8 @@ void *filch_worker_main(void *argument)
             filch_pool_notify(pool, worker);
         /* seq_cst [stop-or-sleep] */
         if (filch_load_seq_cst(&pool->stopping)) {
-            /* seq_cst [stop-or-sleep]: the destroyer waits for a change, and then ends us in bed. */
-            filch_fetch_add_seq_cst(&pool->stopping, 1);
+            /* release [gave-seat]: the destroyer waits for a change, and then ends us in bed. */
+            filch_fetch_add_release(&pool->stopping, 1);
             filch_futex_wake(&pool->stopping, 1);
         }
         filch_count(worker, FILCH_COUNT_sleeps);
