@@ -226,6 +226,8 @@ void filch_strand_put_back(filch_strand *victim, filch_slot *task)
     filch_task_offer(task);
     /* Where this fails, its join finds it. */
     (void)victim->kind->push(victim->deque, task);
+    /* Who goes to sleep now asks the task's strand before it looks: so it sees the task, or the caller, who looks next, sees the sleeper. */
+    filch_strand_arm(filch_strand_of(task));
 }
 
 filch_strand *filch_strand_find_guard(filch_strands *list, const void *address)

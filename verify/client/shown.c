@@ -12,7 +12,7 @@
  *     j   joins the newest
  *     |   leaves, as a join does, and is shown again; what comes before was run by one thread
  *
- * An execution ends when T2 has got a task. If it sleeps on beside one that it should have seen, the checker reports that. So each program is small
+ * An execution ends when T2 has got a task. If it sleeps on beside one that it should have seen, the checker reports that. So all programs are small
  * enough to be explored in full; what comes after a steal is in join.c and wanted.c. All scripts of f, l, v and q up to a length are generated in which a task has to be public: the
  * first one since the strand was shown, if nothing comes before it, and each after q. There may be a third thread: one that only asks (?), or a guest (g).
  */
@@ -86,11 +86,16 @@ static void run_script(filch_strand *self)
         filch_futex_wait(&nothing, 0, NULL);
 }
 
+static void guest(void);
+
 static void setup(void)
 {
-    pool = make_small_pool(third ? 3 : 2);
+    pool = make_small_pool(third == guest ? 4 : 2);
     for (unsigned i = 0; i < pool->worker_count; i++)
         have_spare(pool->workers[i]);
+    /* What the guest wants to help: a strand that has no task now. */
+    if (third == guest)
+        filch_store_relaxed(&pool->workers[3]->strand, prepare(pool->workers[3], run_script, NULL, pool));
     if (begins_searching)
         filch_sleep_search(&pool->sleep, 1);
     first = prepare(pool->workers[0], run_script, NULL, NULL);
@@ -100,6 +105,8 @@ static void setup(void)
         run(pool->workers[0], first);
         set_self(NULL);
     }
+    if (third == guest)
+        filch_store_relaxed(&pool->workers[0]->strand, first);
 }
 
 static void forker(void)
@@ -134,7 +141,7 @@ static void guest(void)
 {
     filch_worker *worker = pool->workers[2];
 
-    worker->root = worker;
+    worker->root = pool;
     mc_check(!steal(worker, false), "a guest takes nothing that is not its business");
 }
 
@@ -156,6 +163,8 @@ static void run_one(mc_result *total, const mc_options *options, bool searching)
     char name[64];
     mc_program program = {name, setup, {forker, sleeper, third}, NULL};
 
+    if (third == guest)
+        program.threads[0] = guest, program.threads[2] = NULL;
     begins_searching = searching;
     snprintf(name, sizeof name, "shown %s %s%s%s", deque_name, script, searching ? " a" : "",
              third == guest ? " g" : third ? " ?" : "");
@@ -223,7 +232,7 @@ static int run_asked(const mc_options *options)
     return mc_report(total);
 }
 
-/* Older tasks of a strand that waited are left only where entries are claimed, and a guest gives back only to a deque for all. */
+/* Older tasks of a strand that waited are left only where entries are claimed. */
 static int run_claimed(const mc_options *options)
 {
     mc_result total = {.name = "shown, claimed"};
@@ -236,6 +245,16 @@ static int run_claimed(const mc_options *options)
     run_one(&total, options, false);
     script = "f";
     run_one(&total, options, false);
+    return mc_report(total);
+}
+
+/* A guest gives back only to a deque for all: here a task that a strand in view has forked before. */
+static int run_guest(const mc_options *options)
+{
+    mc_result total = {.name = "shown, guest"};
+
+    script = "f|";
+    deque_name = "global:2";
     third = guest;
     run_one(&total, options, false);
     run_one(&total, options, true);
@@ -248,7 +267,7 @@ int main(int argc, char **argv)
     mc_options options = mc_arguments(argc, argv);
 
     options.may_rest = may_rest;
-    return run_all("split", 3, &options) | run_all("chaselev:2", 2, &options) |
-           run_all("bwos_lifo:2:1", 1, &options) | run_all("bwos_fifo:2:1", 1, &options) |
-           run_asked(&options) | run_claimed(&options);
+    return run_claimed(&options) | run_guest(&options) | run_asked(&options) | run_all("split", 3, &options) |
+           run_all("chaselev:2", 2, &options) | run_all("bwos_lifo:2:1", 1, &options) |
+           run_all("bwos_fifo:2:1", 1, &options);
 }
