@@ -38,9 +38,6 @@
  *               carries the entries, and all that the owner wrote before pushing them.
  *   new-tag     open, take_back -> take: head
  *               carries granted: who knows the new tag does not take an old bound for its own.
- *   new-entry   push: slot -> take: slot
- *               carries the tag under which it was pushed: who has copied an entry that came after
- *               its head fails to move it.
  *   closed      open, take_back: granted -> take: granted
  *               carries where the owner is and what it has granted: a thief that finds nothing
  *               here, as the block is the owner's or is used anew, finds the others as they are.
@@ -251,8 +248,10 @@ FILCH_INLINE filch_bwos_found filch_bwos_take(const filch_bwos_ring *r, uint64_t
         if (i < end) {
             size_t n = end - i < max ? (size_t)(end - i) : max;
             filch_deque_slot *slot = filch_bwos_slots(b) + i;
+            /* relaxed: what is granted is there by [granted]. A newer entry comes after a take_back,
+             * which has replaced this head, so that the cas fails. */
             for (size_t k = 0; k < n; k++)
-                entries[k] = filch_load_acquire(slot + k); /* acquire [new-entry] */
+                entries[k] = filch_load_relaxed(slot + k);
             /* release [slot-free] */
             if (!filch_cas_acq_rel(&b->head, &head, head + n))
                 return FILCH_BWOS_LOST;

@@ -311,9 +311,8 @@ FILCH_INLINE int filch_bwos_fifo_advance(filch_bwos_fifo *d)
 FILCH_INLINE void filch_bwos_fifo_append(filch_bwos_fifo *d, filch_deque_slot *tail,
                                          filch_entry entry)
 {
-    /* release [new-entry] */
-    filch_store_release(tail, entry);
-    /* relaxed: own variable. */
+    /* relaxed: carried by [granted] when thieves may have it; and own variable. */
+    filch_store_relaxed(tail, entry);
     filch_store_relaxed(&d->tail, tail + 1);
 }
 

@@ -136,9 +136,8 @@ FILCH_INLINE int filch_bwos_lifo_init(filch_bwos_lifo *d, size_t capacity)
 
 FILCH_INLINE void filch_bwos_lifo_put(filch_bwos_lifo *d, filch_deque_slot *tail, filch_entry entry)
 {
-    /* release [new-entry] */
-    filch_store_release(tail, entry);
-    /* relaxed: own variable. */
+    /* relaxed: carried by [granted] when thieves may have it; and own variable. */
+    filch_store_relaxed(tail, entry);
     filch_store_relaxed(&d->tail, tail + 1);
 }
 
