@@ -12,6 +12,9 @@
  * tries again. Then it finds something, unless the deque was empty meanwhile or something was
  * stolen. If that call was the only one since it began, and is the last, it gets all that there is.
  *
+ * It also finds something while the owner goes on popping and pushing. What it then learns only by [closed] and
+ * [went-on] takes a script of so many calls that not all of that length can be run: those are `only`.
+ *
  * STOPPED: the thieves may stop for ever, anywhere. They take nothing along but what they have
  * stolen, and when the owner has popped the rest the deque holds as much as it ever did.
  */
@@ -191,7 +194,10 @@ static int run_shape(const shape *s, mc_options options)
 
     snprintf(name, sizeof name, TEXT(DEQUE) " %s %ux%u", now->name, now->thieves, now->tries);
     options.check_leaks = true;
-    for (unsigned bits = 0; bits < 1u << length && total.verdict != MC_FAILED; bits++) {
+    script = now->only;
+    if (now->only)
+        run_other(s->subject, options, name, &total);
+    for (unsigned bits = 0; !now->only && bits < 1u << length && total.verdict != MC_FAILED; bits++) {
         for (unsigned i = 0; i < length; i++)
             calls[i] = bits >> (length - 1 - i) & 1 ? 't' : 'p';
         script = calls;

@@ -14,12 +14,20 @@ static const deque_promise bwos_fifo = {.pops_oldest = true, .refusal = -ENOBUFS
 /* clang-format off */
 static const shape shapes[] = {
     /*    what     blocks            length  thieves */
-    SHAPE(PLAIN,   1, 2, "1*2",         5, 7,   1, 1),
+    SHAPE(ASKING,  2, 2, "asking 2*2",  0, 0,   1, 1, .only = "pp>?tptpp"),
+    SHAPE(ASKING,  1, 4, "asking 1*4",  0, 0,   1, 1, .only = "p>?ptptptpt"),
+    SHAPE(ASKING,  2, 2, "asking 2*2",  3, 4,   1, 1),
+    SHAPE(STOPPED, 2, 2, "stopped 2*2", 5, 7,   1, 1),
+    SHAPE(PLAIN,   1, 2, "1*2",         7, 7,   1, 1),
     SHAPE(PLAIN,   1, 2, "1*2",         4, 7,   1, 2),
     SHAPE(PLAIN,   1, 2, "1*2",         3, 7,   2, 1),
-    SHAPE(PLAIN,   2, 2, "2*2",         5, 7,   1, 2),
-    SHAPE(STOPPED, 2, 2, "stopped 2*2", 4, 7,   1, 1),
-    SHAPE(ASKING,  2, 2, "asking 2*2",  3, 7,   1, 1),
+    SHAPE(PLAIN,   1, 2, "1*2",         2, 3,   2, 2),
+    SHAPE(PLAIN,   2, 2, "2*2",         6, 7,   1, 2),
+    SHAPE(PLAIN,   2, 2, "2*2",         4, 7,   2, 1),
+    SHAPE(PLAIN,   2, 2, "2*2 batch",   5, 7,   1, 2, .batch = 2),
+    SHAPE(PLAIN,   2, 2, "2*2 batch",   4, 7,   2, 1, .batch = 2),
+    SHAPE(PLAIN,   2, 2, "2*2 stolen",  3, 5,   1, 2, .before = "pepss"),
+    SHAPE(PLAIN,   1, 2, "1*2 wrap",    4, 6,   1, 2, .start = UINT64_MAX),
 };
 /* clang-format on */
 

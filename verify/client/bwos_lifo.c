@@ -14,12 +14,18 @@ static const deque_promise bwos_lifo = {.steals_oldest = true, .refusal = -ENOBU
 /* clang-format off */
 static const shape shapes[] = {
     /*    what     blocks            length  thieves */
-    SHAPE(PLAIN,   1, 2, "1*2",         5, 7,   1, 1),
-    SHAPE(PLAIN,   1, 2, "1*2",         4, 7,   1, 2),
-    SHAPE(PLAIN,   1, 2, "1*2",         3, 7,   2, 1),
-    SHAPE(PLAIN,   2, 2, "2*2",         5, 7,   1, 2),
-    SHAPE(STOPPED, 2, 2, "stopped 2*2", 4, 7,   1, 1),
-    SHAPE(ASKING,  2, 2, "asking 2*2",  3, 7,   1, 1),
+    SHAPE(PLAIN,   1, 2, "1*2",         7, 8,   1, 1),
+    SHAPE(PLAIN,   1, 2, "1*2",         7, 8,   1, 2),
+    SHAPE(PLAIN,   1, 2, "1*2",         7, 7,   2, 1),
+    SHAPE(PLAIN,   1, 2, "1*2",         2, 4,   2, 2),
+    SHAPE(PLAIN,   2, 2, "2*2",         7, 8,   1, 2),
+    SHAPE(PLAIN,   2, 2, "2*2",         7, 7,   2, 1),
+    SHAPE(PLAIN,   2, 2, "2*2 batch",   7, 8,   1, 2, .batch = 2),
+    SHAPE(PLAIN,   2, 2, "2*2 batch",   7, 7,   2, 1, .batch = 2),
+    SHAPE(PLAIN,   1, 2, "1*2 wrap",    6, 7,   1, 2, .start = UINT64_MAX),
+    SHAPE(PLAIN,   2, 2, "2*2 stolen",  4, 6,   1, 2, .before = "pepss"),
+    SHAPE(STOPPED, 2, 2, "stopped 2*2", 6, 7,   1, 1),
+    SHAPE(ASKING,  2, 2, "asking 2*2",  3, 5,   1, 1),
 };
 /* clang-format on */
 

@@ -4,16 +4,6 @@
  *
  * It begins with a capacity of 2 or 1, so that it grows and shrinks in most scripts, and its arrays
  * are used again.
- *
- * Weaker orders than those that ship are found, with exceptions that the checker cannot see
- * (mc/README.md: Limits):
- *
- *     make_room: top acquire   guards against load buffering: a thief that reads what is written to
- *                              the slot after it is free
- *     pop: cas release,        here the order of seq_cst operations is that of execution. In C11,
- *     steal: top seq_cst       and on ARM, a store to top that is not at least release may be seen
- *                              before the seq_cst store to bottom that precedes it, and a load of
- *                              top that is relaxed may come after the seq_cst load of bottom
  */
 #define DEQUE chaselev
 #define DEQUE_HEADER <filch/deque/chaselev.h>

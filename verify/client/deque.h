@@ -17,7 +17,7 @@
  * The owner runs a script: p pushes an entry, t takes one (pops). All scripts of a length are
  * generated; shorter ones are their beginnings. Thieves try to steal a number of times: 2x1 are two
  * thieves that try once. What is left at the end is popped. What it takes many operations to reach
- * is prepared by one thread before the others start; there s steals.
+ * is prepared by one thread before the others start; there s steals, and e finds nothing to steal.
  *
  *     each entry  is obtained once; its data is plain, so that a race for it is found; one that was
  *                 refused is never seen
@@ -96,6 +96,7 @@ typedef struct family {
     unsigned faults;    /* allocations that may fail */
     bool is_announced;  /* pushes, and that a thief found nothing */
     const char *before; /* prepared, by one thread */
+    const char *only;   /* this script, and no other */
 } family;
 
 #define LENGTH_MAX 10
@@ -260,7 +261,7 @@ static void setup(void)
         else if (*c == 't')
             pop();
         else
-            mc_check(steal(BEFORE, NULL), "nobody else is there");
+            mc_check(!steal(BEFORE, NULL) == (*c == 'e'), "nobody else is there");
     }
 }
 
