@@ -199,7 +199,7 @@ TEST(a_mapped_header_is_aligned_and_all_around_it_is_usable)
 
     for (size_t region = page; region <= 64 * page; region *= 4) {
         for (size_t below = 0; below <= 9 * page; below += 3 * page) {
-            char *header = filch_map_aligned(below, region);
+            char *header = filch_map_aligned(below, region, region);
             assert_non_null(header);
 
             assert_int_equal((uintptr_t)header % region, 0);
@@ -218,7 +218,7 @@ TEST(many_regions_do_not_overlap)
     unsigned *headers[100];
 
     for (unsigned i = 0; i < 100; i++) {
-        headers[i] = filch_map_aligned(2 * page, 4 * page);
+        headers[i] = filch_map_aligned(2 * page, 4 * page, 4 * page);
         assert_non_null(headers[i]);
         for (size_t word = 0; word < 6 * page / sizeof(unsigned); word++)
             (headers[i] - 2 * page / sizeof(unsigned))[word] = i;
@@ -235,10 +235,12 @@ TEST(a_region_too_large_for_the_address_space_is_null)
 {
     size_t half = SIZE_MAX / 2 + 1;
 
-    assert_null(filch_map_aligned(0, half));
-    assert_null(filch_map_aligned(half, half));
-    assert_null(filch_map_aligned(SIZE_MAX - filch_page_bytes() + 1, filch_page_bytes()));
-    assert_null(filch_map_aligned(0, half / 2));
+    size_t page = filch_page_bytes();
+
+    assert_null(filch_map_aligned(0, half, half));
+    assert_null(filch_map_aligned(half, half, half));
+    assert_null(filch_map_aligned(SIZE_MAX - page + 1, page, page));
+    assert_null(filch_map_aligned(0, half / 2, half / 2));
 }
 
 /* Does writing there end a process with SIGSEGV? */
@@ -262,12 +264,11 @@ static bool is_deadly(volatile char *address)
 TEST(both_guards_of_a_region_are_deadly_and_what_lies_between_is_not)
 {
     size_t page = filch_page_bytes();
-    char *header = filch_map_aligned(4 * page, 4 * page);
+    char *header = filch_map_aligned(4 * page, 4 * page, 4 * page);
     assert_non_null(header);
     char *low = header - 4 * page, *high = header + 4 * page;
 
-    assert_int_equal(filch_guard_install(low, page), 0);
-    assert_int_equal(filch_guard_install(high - page, page), 0);
+    assert_int_equal(filch_guard_install(low, page, 7 * page, 2), 0);
 
     assert_true(is_deadly(low));
     assert_true(is_deadly(low + page - 1));
@@ -281,10 +282,10 @@ TEST(both_guards_of_a_region_are_deadly_and_what_lies_between_is_not)
 TEST(a_guard_on_nothing_is_an_error)
 {
     size_t page = filch_page_bytes();
-    char *header = filch_map_aligned(0, page);
+    char *header = filch_map_aligned(0, page, page);
     filch_unmap_aligned(header, 0, page);
 
-    assert_int_equal(filch_guard_install(header, page), -ENOMEM);
+    assert_int_equal(filch_guard_install(header, page, page, 1), -ENOMEM);
 }
 
 TEST(small_memory_is_zero)
@@ -308,7 +309,7 @@ bool filch_fault(enum filch_fault_kind kind)
 TEST(an_injected_fault_looks_like_the_real_one)
 {
     failing = FILCH_FAULT_MAP;
-    assert_null(filch_map_aligned(0, filch_page_bytes()));
+    assert_null(filch_map_aligned(0, filch_page_bytes(), filch_page_bytes()));
 
     failing = FILCH_FAULT_MALLOC;
     assert_null(filch_calloc(1, 1));

@@ -44,10 +44,7 @@ static void end(const filch_slot *f, uint64_t outer)
 /* Workers that are on their way to sleep may still make one. */
 static unsigned strand_count(filch_pool *pool)
 {
-    filch_lock_acquire(&pool->strands.lock);
-    unsigned count = pool->strands.count;
-    filch_lock_release(&pool->strands.lock);
-    return count;
+    return filch_slabs_count(&pool->strands.slabs);
 }
 
 /* ---- nothing foreign --------------------------------------------------------------------------- */

@@ -774,17 +774,21 @@ FILCH_TASK(bool, all_kinds_when_full, (counter *, c), (mark_run_forked *, child)
     return is_right;
 }
 
+FILCH_TASK(long, count_slots)
+{
+    return filch_strand_of(FILCH_HERE)->split.end - FILCH_HERE;
+}
+
 TEST(a_full_strand_goes_on_with_all_kinds_of_forks)
 {
     mark_run_forked *child = calloc(MANY, sizeof child[0]);
     assert_non_null(child);
 
     /* Shortly before the end of the slots, at the end, and after it. */
-    for (long count = FILCH_REGION_BYTES / sizeof(filch_slot) - 80; count < MANY; count += 7) {
-        if (count > (long)(FILCH_REGION_BYTES / sizeof(filch_slot)))
-            count = MANY - 1;
+    for (long more = -40; more <= 30; more += 7) {
         FOR_EACH_POOL(pool)
         {
+            long count = more <= 20 ? FILCH_RUN(pool, count_slots) + more : MANY - 1;
             counter c = {0};
             start_counting(count);
             assert_true(FILCH_RUN(pool, all_kinds_when_full, &c, child, count));

@@ -33,8 +33,11 @@ static TEST_UNUSED void watchdog_kick(void)
 
 /* What follows reads without locks what others may own: it hangs, and whoever holds a lock may be the reason. */
 
-static void watchdog_report_strand(filch_pool *pool, filch_strand *strand)
+static filch_pool *watchdog_reported;
+
+static void watchdog_report_strand(filch_strand *strand)
 {
+    filch_pool *pool = watchdog_reported;
     filch_split *split = &strand->split;
     filch_slot *slots = filch_split_slots(split);
     /* relaxed: see above. */
@@ -51,7 +54,7 @@ static void watchdog_report_strand(filch_pool *pool, filch_strand *strand)
         if (worker->next == strand)
             fprintf(stderr, " is next on worker %u,", i);
     }
-    for (filch_strand *free = pool->strands.free; free; free = free->next_free)
+    for (filch_strand *free = strand->slab->free; free; free = free->next_free)
         if (free == strand)
             fprintf(stderr, " is free,");
     for (filch_link *ready = pool->ready.first; ready; ready = ready->next)
@@ -79,8 +82,8 @@ static void watchdog_report(filch_pool *pool)
             (unsigned long long)filch_load_relaxed(&pool->sleep.word),
             filch_load_relaxed(&pool->inject.count), filch_load_relaxed(&pool->ready.count),
             filch_load_relaxed(&pool->pending));
-    for (filch_strand *strand = pool->strands.all; strand; strand = strand->next_all)
-        watchdog_report_strand(pool, strand);
+    watchdog_reported = pool;
+    filch_slabs_each(&pool->strands.slabs, watchdog_report_strand);
     for (unsigned i = 0; filch_worker_counters(pool, i, &c) == 0; i++) {
         fprintf(stderr, "  worker %u:", i);
 #define WATCHDOG_PRINT(name) fprintf(stderr, " %s %llu", #name, (unsigned long long)c.name);

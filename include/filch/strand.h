@@ -2,12 +2,16 @@
 /*
  * A strand: a C stack and the tasks forked on it, in one mapping.
  *
- *      low addresses                                                     high addresses
- *     +-------+-------------------------+--------+------+------+------+-----+-------+
- *     | guard |        <---- C stack    | header | slot | slot | slot | ... | guard |
- *     +-------+-------------------------+--------+------+------+------+-----+-------+
- *                                       ^        oldest fork --> newest
- *                                       aligned to FILCH_REGION_BYTES
+ *      low addresses                                                       high addresses
+ *     +-------+----------------------------+--------+------+------+------+-----+-------+
+ *     | guard |        <---- C stack       | header | slot | slot | slot | ... | guard |
+ *     +-------+----------------------------+--------+------+------+------+-----+-------+
+ *                                    ^     ^        oldest fork --> newest
+ *                                    |     FILCH_HEADER_OFFSET behind it
+ *                                    aligned to FILCH_REGION_BYTES
+ *
+ * The page that begins at the aligned address holds what every task uses: the top of the stack, the header and the
+ * first slots. A small task touches no other.
  *
  * A handle, `filch_slot *f` everywhere in this library, is the address of the next free slot. It says
  * both where the next fork goes and, masked, which strand the code runs on. It is passed from
@@ -36,7 +40,8 @@ extern "C" {
 #endif
 
 /* A power of two: the header of a slot's strand is found by masking the slot's address. */
-#define FILCH_REGION_BYTES ((uintptr_t)1 << 20)
+#define FILCH_REGION_BYTES ((uintptr_t)256 << 10)
+#define FILCH_HEADER_OFFSET ((uintptr_t)2048)
 
 /* What a task's arguments and result may take up inside its slot. */
 #define FILCH_SLOT_ROOM 56
@@ -69,7 +74,14 @@ typedef struct filch_limits {
     FILCH_ATOMIC(filch_slot *) join_limit;
 } filch_limits;
 
-#define FILCH_LIMITS(f) ((filch_limits *)((uintptr_t)(f) & ~(FILCH_REGION_BYTES - 1)))
+/* What lies at the aligned address. A struct, and not an addition: so compilers keep the masked address, and let the offset be
+ * part of the load. */
+typedef struct filch_region {
+    unsigned char stack_top[FILCH_HEADER_OFFSET];
+    filch_limits limits;
+} filch_region;
+
+#define FILCH_LIMITS(f) (&((filch_region *)((uintptr_t)(f) & ~(FILCH_REGION_BYTES - 1)))->limits)
 
 /* True when fork must take the slow path for the task just written to `f`. */
 FILCH_INLINE bool filch_fork_is_slow(const filch_slot *f)

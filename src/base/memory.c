@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -11,6 +13,12 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
 #endif
+#ifndef PIDFD_SELF
+#define PIDFD_SELF (-10000) /* Linux 6.15 */
+#endif
+
+/* So many guards are installed with one call. */
+#define GUARDS_MAX 64
 
 #ifdef FILCH_FAULTS
 __attribute__((weak)) bool filch_fault(enum filch_fault_kind kind)
@@ -20,15 +28,15 @@ __attribute__((weak)) bool filch_fault(enum filch_fault_kind kind)
 }
 #endif
 
-void *filch_map_aligned(size_t bytes_below, size_t region_bytes)
+void *filch_map_aligned(size_t bytes_below, size_t bytes_above, size_t alignment)
 {
     size_t bytes, reserved_bytes;
 
     if (filch_fault(FILCH_FAULT_MAP))
         return NULL;
-    /* Somewhere in one region more than is needed, a header is aligned. */
-    if (__builtin_add_overflow(bytes_below, region_bytes, &bytes) ||
-        __builtin_add_overflow(bytes, region_bytes, &reserved_bytes))
+    /* Somewhere in one unit more than is needed, there is an aligned address. */
+    if (__builtin_add_overflow(bytes_below, bytes_above, &bytes) ||
+        __builtin_add_overflow(bytes, alignment, &reserved_bytes))
         return NULL;
 
     char *reserved = mmap(NULL, reserved_bytes, PROT_READ | PROT_WRITE,
@@ -36,13 +44,12 @@ void *filch_map_aligned(size_t bytes_below, size_t region_bytes)
     if (reserved == MAP_FAILED)
         return NULL;
 
-    size_t offset = -((uintptr_t)reserved + bytes_below) & (region_bytes - 1);
+    size_t offset = -((uintptr_t)reserved + bytes_below) & (alignment - 1);
     char *low = reserved + offset;
     char *high = low + bytes;
-    size_t bytes_above = region_bytes - offset;
-    if ((offset > 0 && munmap(reserved, offset)) || munmap(high, bytes_above)) {
+    if ((offset > 0 && munmap(reserved, offset)) || munmap(high, alignment - offset)) {
         /* The kernel had joined our mapping with its neighbours and has no room to split
-         * it again. A whole region may fare better than its edges. */
+         * it again. All of it may fare better than its edges. */
         munmap(reserved, reserved_bytes);
         return NULL;
     }
@@ -52,9 +59,9 @@ void *filch_map_aligned(size_t bytes_below, size_t region_bytes)
     return low + bytes_below;
 }
 
-void filch_unmap_aligned(void *header, size_t bytes_below, size_t region_bytes)
+void filch_unmap_aligned(void *aligned, size_t bytes_below, size_t bytes_above)
 {
-    munmap((char *)header - bytes_below, bytes_below + region_bytes);
+    munmap((char *)aligned - bytes_below, bytes_below + bytes_above);
 }
 
 /* Emulators accept any advice and do nothing: who accepts nonsense is not asked. */
@@ -68,11 +75,48 @@ bool filch_wipe_on_fork(void *page, size_t bytes)
     return is_advice_taken(page, bytes, MADV_WIPEONFORK);
 }
 
-int filch_guard_install(void *page, size_t bytes)
+bool filch_discard(void *page, size_t bytes)
+{
+    return is_advice_taken(page, bytes, MADV_DONTNEED);
+}
+
+static int install_one(void *page, size_t bytes)
 {
     /* A guard by advice does not split the mapping: the number of mappings is limited, to
-     * 65530 by default, and mprotect takes two more per region. */
+     * 65530 by default, and mprotect takes two more per guard. */
     if (is_advice_taken(page, bytes, MADV_GUARD_INSTALL))
         return 0;
     return mprotect(page, bytes, PROT_NONE) ? -errno : 0;
+}
+
+/* With one call to the kernel, which has it since Linux 6.15, for two thirds of the time. */
+static bool install_all(char *first, size_t bytes, size_t stride, size_t count)
+{
+#if defined(SYS_process_madvise) && !defined(FILCH_MODEL)
+    struct iovec guards[GUARDS_MAX];
+
+    if (count < 2 || count > GUARDS_MAX)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        guards[i] = (struct iovec){first + i * stride, bytes};
+    return syscall(SYS_process_madvise, PIDFD_SELF, guards, count, MADV_GUARD_INSTALL, 0) ==
+           (long)(count * bytes);
+#else
+    (void)first, (void)bytes, (void)stride, (void)count;
+    return false;
+#endif
+}
+
+int filch_guard_install(void *first, size_t bytes, size_t stride, size_t count)
+{
+    if (filch_fault(FILCH_FAULT_MAP))
+        return -ENOMEM;
+    if (install_all(first, bytes, stride, count))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        int err = install_one((char *)first + i * stride, bytes);
+        if (err)
+            return err;
+    }
+    return 0;
 }

@@ -48,7 +48,7 @@ typedef struct filch_split {
 
 /* The slots begin this far behind the split stack's address, in the same region: a thief finds them without reading
  * what the owner writes. */
-#define FILCH_SPLIT_HEADER_BYTES 512
+#define FILCH_SPLIT_HEADER_BYTES 640
 
 static inline filch_slot *filch_split_slots(const filch_split *s)
 {

@@ -43,7 +43,13 @@ typedef struct filch_context {
 void filch_context_init(filch_context *c, void *low, void *high, void (*main)(void *),
                         void *argument);
 
+/* Nothing to do but for ThreadSanitizer. */
 void filch_context_fini(filch_context *c);
+#ifdef FILCH_TSAN
+#define FILCH_CONTEXT_HAS_FINI 1
+#else
+#define FILCH_CONTEXT_HAS_FINI 0
+#endif
 
 /* Leave `from`, which is the running one, and go on in `to`; returns when somebody switches back. */
 void filch_context_switch(filch_context *from, filch_context *to);

@@ -8,34 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__has_include)
-#if __has_include(<valgrind/valgrind.h>)
-#include <valgrind/valgrind.h>
-#endif
-#endif
-#ifndef VALGRIND_STACK_REGISTER
-#define VALGRIND_STACK_REGISTER(low, high) ((void)(low), (void)(high))
-#endif
-
 _Static_assert(sizeof(filch_slot) == FILCH_CACHE_LINE, "a slot is one cache line");
 _Static_assert(offsetof(filch_strand, split) == 0, "the slots are found from the split stack");
 _Static_assert(sizeof(filch_strand) <= FILCH_SPLIT_HEADER_BYTES, "the header has room");
-
-/* A function with a large frame must not step over the guard: compilers probe the stack every page, on aarch64
- * every 64 KiB. */
-#define GUARD_BYTES ((size_t)64 << 10)
+_Static_assert(FILCH_HEADER_OFFSET % FILCH_CACHE_LINE == 0, "the header begins a cache line");
 
 static size_t round_up(size_t bytes, size_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
 }
 
-static void init_slots(filch_strand *strand)
+/* With so many bytes from the aligned address on. */
+static void init_slots(filch_strand *strand, size_t bytes)
 {
-    size_t page = filch_page_bytes();
-    /* Less the guard at the end, and the two slots that fork may write to when all are taken. */
-    size_t bytes = FILCH_REGION_BYTES - page - FILCH_SPLIT_HEADER_BYTES;
-
+    bytes -= FILCH_HEADER_OFFSET + FILCH_SPLIT_HEADER_BYTES;
+    /* Less the two slots that fork may write to when all are taken. */
     filch_split_init(&strand->split, bytes / sizeof(filch_slot) - 2);
 }
 
@@ -79,29 +66,26 @@ static void destroy_deque(const filch_strands *list, void *deque)
     free(deque);
 }
 
-static filch_strand *create(const filch_strands *list)
+static filch_strand *create(filch_strands *list)
 {
-    size_t page = filch_page_bytes(), stack_bytes = list->stack_bytes;
+    size_t stack_bytes = list->slabs.stack_bytes;
     void *deque = list->kind && !list->shared ? create_deque(list) : list->shared;
     if (list->kind && !deque)
         return NULL;
-    filch_strand *strand = filch_map_aligned(GUARD_BYTES + stack_bytes, FILCH_REGION_BYTES);
+    filch_strand *strand = filch_slabs_take_new(&list->slabs);
     if (!strand)
         goto destroy_deque;
-    char *low = (char *)strand - stack_bytes;
-    if (filch_guard_install(low - GUARD_BYTES, GUARD_BYTES) ||
-        filch_guard_install((char *)strand + FILCH_REGION_BYTES - page, page))
-        goto unmap;
     strand->stack_bytes = stack_bytes;
-    strand->kind = list->kind;
-    strand->deque = deque;
-    init_slots(strand);
-    filch_context_init(&strand->context, low, strand, run_for_ever, strand);
-    VALGRIND_STACK_REGISTER(low, strand);
+    /* Where there is none, the zero of the page will do: a thief that looks at what was here before must not see a change. */
+    if (deque) {
+        strand->kind = list->kind;
+        strand->deque = deque;
+    }
+    init_slots(strand, list->slabs.slot_bytes);
+    filch_context_init(&strand->context, (char *)strand - FILCH_HEADER_OFFSET - stack_bytes, strand,
+                       run_for_ever, strand);
     return strand;
 
-unmap:
-    filch_unmap_aligned(strand, GUARD_BYTES + stack_bytes, FILCH_REGION_BYTES);
 destroy_deque:
     if (deque && !list->shared)
         destroy_deque(list, deque);
@@ -111,8 +95,7 @@ destroy_deque:
 void filch_strands_init(filch_strands *list, size_t stack_bytes)
 {
     memset(list, 0, sizeof *list);
-    filch_lock_init(&list->lock);
-    list->stack_bytes = round_up(stack_bytes, filch_page_bytes());
+    filch_slabs_init(&list->slabs, stack_bytes);
 }
 
 int filch_strands_use(filch_strands *list, const filch_kind *kind, size_t capacity, size_t block)
@@ -136,70 +119,68 @@ int filch_strands_use(filch_strands *list, const filch_kind *kind, size_t capaci
     return err;
 }
 
+static void fini_context(filch_strand *strand)
+{
+    filch_context_fini(&strand->context);
+}
+
+static void fini_deque(filch_strand *strand)
+{
+    if (strand->deque)
+        strand->kind->fini(strand->deque);
+    free(strand->deque);
+}
+
+static void free_deque(filch_strand *strand)
+{
+    free(strand->deque);
+}
+
 void filch_strands_fini(filch_strands *list)
 {
     if (list->shared)
         destroy_deque(list, list->shared);
-    for (filch_strand *s = list->all, *next; s; s = next) {
-        next = s->next_all;
-        if (s->deque && !list->shared)
-            destroy_deque(list, s->deque);
-        filch_context_fini(&s->context);
-        filch_unmap_aligned(s, GUARD_BYTES + s->stack_bytes, FILCH_REGION_BYTES);
-    }
+    else if (list->kind)
+        filch_slabs_each(&list->slabs, fini_deque);
+    if (FILCH_CONTEXT_HAS_FINI)
+        filch_slabs_each(&list->slabs, fini_context);
+    filch_slabs_fini(&list->slabs);
 }
 
 void filch_strands_rebuild(filch_strands *list)
 {
-    filch_lock_init(&list->lock);
-    list->free = NULL;
     /* What the deques had is lost, memory included: somebody may have been about to change it. Where there is none for another
-     * one, the split stack will do. */
+     * one, the split stack will do: as in the beginning, one strand must be there. */
     if (list->shared && list->kind->init(list->shared, list->capacity, list->block) != 0) {
         list->kind = NULL;
         list->shared = NULL;
+    } else if (list->kind && !list->shared) {
+        filch_slabs_each(&list->slabs, free_deque);
     }
-    for (filch_strand *s = list->all; s; s = s->next_all) {
-        init_slots(s);
-        bool is_lost = s->deque && !list->shared &&
-                       (!list->kind || list->kind->init(s->deque, list->capacity, list->block) != 0);
-        if (is_lost) {
-            s->kind = NULL;
-            s->deque = NULL;
-        }
-        filch_context_init(&s->context, (char *)s - s->stack_bytes, s, run_for_ever, s);
-        s->next_free = list->free;
-        list->free = s;
+    filch_slabs_rebuild(&list->slabs);
+    filch_strand *first = filch_strand_take(list);
+    if (!first) {
+        list->kind = NULL;
+        first = filch_strand_take(list);
     }
+    filch_strand_give(list, first);
 }
 
 filch_strand *filch_strand_take(filch_strands *list)
 {
-    filch_lock_acquire(&list->lock);
-    filch_strand *strand = list->free;
-    if (strand)
-        list->free = strand->next_free;
-    filch_lock_release(&list->lock);
-    if (strand)
-        return strand;
-
-    strand = create(list);
-    if (!strand)
-        return NULL;
-    filch_lock_acquire(&list->lock);
-    strand->id = list->count++;
-    strand->next_all = list->all;
-    list->all = strand;
-    filch_lock_release(&list->lock);
-    return strand;
+    filch_strand *strand;
+    return filch_slabs_take(&list->slabs, &strand, 1) ? strand : create(list);
 }
 
 void filch_strand_give(filch_strands *list, filch_strand *strand)
 {
-    filch_lock_acquire(&list->lock);
-    strand->next_free = list->free;
-    list->free = strand;
-    filch_lock_release(&list->lock);
+    filch_slabs_give(&list->slabs, &strand, 1);
+}
+
+bool filch_strands_trim(filch_strands *list)
+{
+    /* Deques of other kinds are memory of their own, which thieves may still look at. */
+    return !list->kind && filch_slabs_trim(&list->slabs, FILCH_CONTEXT_HAS_FINI ? fini_context : NULL);
 }
 
 /* Entries whose tasks are gone are put away at once, some of them. */
@@ -232,25 +213,21 @@ void filch_strand_put_back(filch_strand *victim, filch_slot *task)
 
 filch_strand *filch_strand_find_guard(filch_strands *list, const void *address)
 {
-    for (filch_strand *s = list->all; s; s = s->next_all) {
-        const char *low = (char *)s - s->stack_bytes;
-        if ((const char *)address >= low - GUARD_BYTES && (const char *)address < low)
-            return s;
-    }
-    return NULL;
+    return filch_slabs_find_guard(&list->slabs, address);
 }
 
 filch_strand *filch_strand_create_serial(void)
 {
-    filch_strand *strand = filch_map_aligned(0, FILCH_REGION_BYTES);
-    if (!strand)
+    char *aligned = filch_map_aligned(0, FILCH_REGION_BYTES, FILCH_REGION_BYTES);
+    if (!aligned)
         return NULL;
-    init_slots(strand);
+    filch_strand *strand = (filch_strand *)(void *)(aligned + FILCH_HEADER_OFFSET);
+    init_slots(strand, FILCH_REGION_BYTES);
     filch_split_answer(&strand->split);
     return strand;
 }
 
 void filch_strand_destroy_serial(filch_strand *strand)
 {
-    filch_unmap_aligned(strand, 0, FILCH_REGION_BYTES);
+    filch_unmap_aligned((char *)strand - FILCH_HEADER_OFFSET, 0, FILCH_REGION_BYTES);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strands and the list of free ones.
+ * Strands, and where free ones are.
  *
- * A strand is created when a worker needs a stack and none is free, and is kept until the pool is destroyed: a
- * thief may look at one that has ended long ago, and finds it empty. README.md has the states.
+ * A strand is made when a worker needs a stack and none is free. Its address stays a strand's until the pool is destroyed: a
+ * thief may look at one that has ended long ago, and finds it empty. README.md has the states, slab.h the memory.
  */
 #ifndef FILCH_STRAND_STRAND_H
 #define FILCH_STRAND_STRAND_H
 
-#include "base/lock.h"
 #include "deque/kind.h"
 #include "deque/queue.h"
 #include "deque/split.h"
 #include "strand/context.h"
+#include "strand/slab.h"
 
 typedef struct filch_strand filch_strand;
 struct filch_worker;
@@ -39,8 +39,9 @@ struct filch_strand {
 
     unsigned id;
     size_t stack_bytes;
-    filch_strand *next_free, *next_all; /* under the lock of the list it is in */
-    filch_link link;                    /* in the queue of strands that may go on */
+    filch_slab *slab;        /* where it lies */
+    filch_strand *next_free; /* under the lock of the slabs */
+    filch_link link;         /* in the queue of strands that may go on */
 };
 
 static inline filch_strand *filch_strand_of(const filch_slot *f)
@@ -113,10 +114,7 @@ static inline filch_strand *filch_strand_of_link(filch_link *link)
 
 /* All strands of a pool. */
 typedef struct filch_strands {
-    filch_lock lock;
-    filch_strand *free, *all;
-    unsigned count;
-    size_t stack_bytes;
+    filch_slabs slabs;
     const filch_kind *kind; /* of their deques; NULL: they have the split stack only */
     size_t capacity, block; /* of each */
     void *shared;           /* the one of all, where kind says so */
@@ -137,6 +135,10 @@ void filch_strands_rebuild(filch_strands *list);
 /* A free strand, or a new one; NULL when there is no memory for it. */
 filch_strand *filch_strand_take(filch_strands *list);
 void filch_strand_give(filch_strands *list, filch_strand *strand);
+
+/* Give memory of free strands back to the system, if there is much of it: some, so that the caller can look for work in between.
+ * Returns whether there may be more. */
+bool filch_strands_trim(filch_strands *list);
 
 /* Go on in the strand; returns when it leaves, perhaps for another thread to enter it next. */
 void filch_strand_enter(filch_strand *strand, filch_context *from);

@@ -15,6 +15,7 @@
 #include "mc/mc.h"
 #include "small_pool.h"
 
+static filch_strand *waiting;
 static filch_pool *pool;
 static unsigned worker_count;
 static bool has_run;
@@ -52,7 +53,8 @@ static void setup_ready(void)
 {
     pool = make_small_pool(1);
     have_spare(pool->workers[0]);
-    prepare(pool->workers[0], go_on, NULL, NULL)->worker = pool->workers[0];
+    waiting = prepare(pool->workers[0], go_on, NULL, NULL);
+    waiting->worker = pool->workers[0];
     /* No deque has room for that much: no strand can be made any more. */
     filch_kind_find(FILCH_DEQUE_CHASELEV, &pool->strands.kind);
     pool->strands.capacity = SIZE_MAX;
@@ -61,7 +63,7 @@ static void setup_ready(void)
 
 static void resume(void)
 {
-    filch_pool_resume(pool, pool->strands.all);
+    filch_pool_resume(pool, waiting);
 }
 
 static void work(void)

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+#include "strand/slab.h"
+
+#include "base/memory.h"
+#include "strand/strand.h"
+
+#include <string.h>
+
+#if defined(__has_include)
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#endif
+#endif
+#ifndef VALGRIND_STACK_REGISTER
+#define VALGRIND_STACK_REGISTER(low, high) ((void)(low), (void)(high))
+#endif
+
+/* A function with a large frame must not step over the guard. Where compilers probe the stack, they do it every page, on aarch64
+ * every 64 KiB; on x86-64 many do not probe at all, and whose code runs on a strand we do not know. */
+#define GUARD_BYTES ((size_t)64 << 10)
+
+/* Room for slots, at least: a strand with a small stack lies within one region. */
+#define SLOT_BYTES_MIN (FILCH_REGION_BYTES / 4)
+
+/* So many free strands in idle slabs are kept, 4 MiB if they were small. */
+#define IDLE_MAX 1024u
+
+static size_t round_up(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* The aligned address lies this far behind a strand's guard. */
+static size_t bytes_below(const filch_slabs *slabs)
+{
+    return GUARD_BYTES + slabs->stack_bytes;
+}
+
+static filch_strand *strand_at(const filch_slabs *slabs, const filch_slab *slab, unsigned i)
+{
+    return (filch_strand *)(void *)(slab->low + i * slabs->span_bytes + bytes_below(slabs) +
+                                    FILCH_HEADER_OFFSET);
+}
+
+void filch_slabs_init(filch_slabs *slabs, size_t stack_bytes)
+{
+    memset(slabs, 0, sizeof *slabs);
+    filch_lock_init(&slabs->lock);
+    slabs->next_size = 1;
+    slabs->stack_bytes = round_up(stack_bytes, filch_page_bytes());
+    slabs->span_bytes = round_up(bytes_below(slabs) + SLOT_BYTES_MIN, FILCH_REGION_BYTES);
+    slabs->slot_bytes = slabs->span_bytes - bytes_below(slabs);
+    if (slabs->slot_bytes > FILCH_REGION_BYTES)
+        slabs->slot_bytes = FILCH_REGION_BYTES;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------- */
+
+static void push(filch_slab_list *list, filch_slab *slab)
+{
+    slab->previous = NULL;
+    slab->next = list->first;
+    *(list->first ? &list->first->previous : &list->last) = slab;
+    list->first = slab;
+}
+
+static void withdraw(filch_slab_list *list, filch_slab *slab)
+{
+    *(slab->previous ? &slab->previous->next : &list->first) = slab->next;
+    *(slab->next ? &slab->next->previous : &list->last) = slab->previous;
+}
+
+static void enlist_new(filch_slabs *slabs, filch_slab *slab)
+{
+    slab->next_new = slabs->has_new;
+    slabs->has_new = slab;
+}
+
+static void count_idle(filch_slabs *slabs, unsigned change)
+{
+    /* relaxed: under the lock; elsewhere a hint. */
+    filch_fetch_add_relaxed(&slabs->idle_count, change);
+}
+
+/* ---- create and destroy ------------------------------------------------------------------------ */
+
+static void unmap(const filch_slabs *slabs, char *low, unsigned count)
+{
+    size_t below = bytes_below(slabs);
+    filch_unmap_aligned(low + below, below, count * slabs->span_bytes - below);
+}
+
+static filch_slab *create(const filch_slabs *slabs, unsigned count)
+{
+    size_t span = slabs->span_bytes, below = bytes_below(slabs), bytes;
+    filch_slab *slab = filch_calloc(1, sizeof *slab);
+
+    if (!slab)
+        return NULL;
+    if (__builtin_mul_overflow(count, span, &bytes))
+        goto free_slab;
+    char *aligned = filch_map_aligned(below, bytes - below, FILCH_REGION_BYTES);
+    if (!aligned)
+        goto free_slab;
+    slab->low = aligned - below;
+    slab->count = count;
+    if (filch_guard_install(slab->low, GUARD_BYTES, span, count))
+        goto unmap;
+    for (unsigned i = 0; i < count; i++)
+        VALGRIND_STACK_REGISTER(slab->low + i * span + GUARD_BYTES, strand_at(slabs, slab, i));
+    return slab;
+
+unmap:
+    unmap(slabs, slab->low, count);
+free_slab:
+    free(slab);
+    return NULL;
+}
+
+/* Another slab of `count` strands, or of less where there is no address space for so many. Without the lock: it takes
+ * some microseconds for each. */
+static bool grow(filch_slabs *slabs, unsigned count)
+{
+    filch_slab *slab;
+
+    while (!(slab = create(slabs, count)) && count > 1)
+        count /= 2;
+    if (!slab)
+        return false;
+    filch_lock_acquire(&slabs->lock);
+    slab->first_id = slabs->strand_count;
+    slabs->strand_count += count;
+    slabs->next_size = count < FILCH_SLAB_MAX ? 2 * count : count;
+    slab->next_all = slabs->all;
+    slabs->all = slab;
+    enlist_new(slabs, slab);
+    filch_lock_release(&slabs->lock);
+    return true;
+}
+
+void filch_slabs_fini(filch_slabs *slabs)
+{
+    for (filch_slab *slab = slabs->all, *next; slab; slab = next) {
+        next = slab->next_all;
+        unmap(slabs, slab->low, slab->count);
+        free(slab);
+    }
+}
+
+void filch_slabs_each(filch_slabs *slabs, void (*visit)(filch_strand *strand))
+{
+    for (filch_slab *slab = slabs->all; slab; slab = slab->next_all)
+        for (unsigned i = 0; i < slab->used; i++)
+            visit(strand_at(slabs, slab, i));
+}
+
+unsigned filch_slabs_count(filch_slabs *slabs)
+{
+    unsigned count = 0;
+
+    filch_lock_acquire(&slabs->lock);
+    for (filch_slab *slab = slabs->all; slab; slab = slab->next_all)
+        count += slab->used;
+    filch_lock_release(&slabs->lock);
+    return count;
+}
+
+void filch_slabs_rebuild(filch_slabs *slabs)
+{
+    filch_lock_init(&slabs->lock);
+    slabs->has_new = NULL;
+    slabs->partly = slabs->idle = (filch_slab_list){NULL, NULL};
+    /* relaxed: nobody else knows that we go on. */
+    filch_store_relaxed(&slabs->idle_count, 0);
+    for (filch_slab *slab = slabs->all; slab; slab = slab->next_all) {
+        if (!filch_discard(slab->low, slab->count * slabs->span_bytes))
+            for (unsigned i = 0; i < slab->used; i++)
+                memset(strand_at(slabs, slab, i), 0, sizeof(filch_strand));
+        slab->used = slab->busy = 0;
+        slab->free = NULL;
+        enlist_new(slabs, slab);
+    }
+}
+
+/* ---- take and give ----------------------------------------------------------------------------- */
+
+/* Up to `max` from a slab that has some. */
+static unsigned take_from(filch_slabs *slabs, filch_slab *slab, filch_strand **strands, unsigned max)
+{
+    unsigned count = 0;
+    bool was_idle = slab->busy == 0;
+
+    while (count < max && slab->free) {
+        strands[count++] = slab->free;
+        slab->free = slab->free->next_free;
+    }
+    slab->busy += count;
+    if (was_idle) {
+        withdraw(&slabs->idle, slab);
+        count_idle(slabs, -slab->used);
+        if (slab->free)
+            push(&slabs->partly, slab);
+    } else if (!slab->free) {
+        withdraw(&slabs->partly, slab);
+    }
+    return count;
+}
+
+unsigned filch_slabs_take(filch_slabs *slabs, filch_strand **strands, unsigned max)
+{
+    unsigned count = 0;
+
+    filch_lock_acquire(&slabs->lock);
+    filch_slab *slab = slabs->partly.first ? slabs->partly.first : slabs->idle.first;
+    if (slab)
+        count = take_from(slabs, slab, strands, max);
+    filch_lock_release(&slabs->lock);
+    return count;
+}
+
+filch_strand *filch_slabs_take_new(filch_slabs *slabs)
+{
+    filch_slab *slab;
+    unsigned i;
+
+    filch_lock_acquire(&slabs->lock);
+    while (!(slab = slabs->has_new)) {
+        unsigned size = slabs->next_size;
+        filch_lock_release(&slabs->lock);
+        if (!grow(slabs, size))
+            return NULL;
+        filch_lock_acquire(&slabs->lock);
+    }
+    /* An idle slab has one more that is not. */
+    if (slab->free && slab->busy == 0) {
+        withdraw(&slabs->idle, slab);
+        count_idle(slabs, -slab->used);
+        push(&slabs->partly, slab);
+    }
+    i = slab->used++;
+    slab->busy++;
+    if (slab->used == slab->count)
+        slabs->has_new = slab->next_new;
+    filch_lock_release(&slabs->lock);
+
+    /* The first touch, and a page fault: not under the lock. */
+    filch_strand *strand = strand_at(slabs, slab, i);
+    strand->slab = slab;
+    strand->id = slab->first_id + i;
+    return strand;
+}
+
+static void give(filch_slabs *slabs, filch_strand *strand)
+{
+    filch_slab *slab = strand->slab;
+    bool was_listed = slab->free != NULL;
+
+    strand->next_free = slab->free;
+    slab->free = strand;
+    slab->busy--;
+    if (slab->busy == 0) {
+        if (was_listed)
+            withdraw(&slabs->partly, slab);
+        push(&slabs->idle, slab);
+        count_idle(slabs, slab->used);
+    } else if (!was_listed) {
+        push(&slabs->partly, slab);
+    }
+}
+
+void filch_slabs_give(filch_slabs *slabs, filch_strand *const *strands, unsigned count)
+{
+    filch_lock_acquire(&slabs->lock);
+    for (unsigned i = 0; i < count; i++)
+        give(slabs, strands[i]);
+    filch_lock_release(&slabs->lock);
+}
+
+/* ---- rare -------------------------------------------------------------------------------------- */
+
+/* The slab that has been idle for longest, off its list; NULL when there are not too many. One that still has new strands
+ * stays: somebody may take one while we work. */
+static filch_slab *take_idle(filch_slabs *slabs)
+{
+    filch_lock_acquire(&slabs->lock);
+    filch_slab *slab = slabs->idle.last;
+    while (slab && slab->used < slab->count)
+        slab = slab->previous;
+    /* relaxed: under the lock. */
+    if (slab && !slabs->keeps_pages && filch_load_relaxed(&slabs->idle_count) > IDLE_MAX) {
+        withdraw(&slabs->idle, slab);
+        count_idle(slabs, -slab->used);
+    } else {
+        slab = NULL;
+    }
+    filch_lock_release(&slabs->lock);
+    return slab;
+}
+
+bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(filch_strand *strand))
+{
+    /* relaxed: a hint. */
+    filch_slab *slab = filch_load_relaxed(&slabs->idle_count) > IDLE_MAX ? take_idle(slabs) : NULL;
+
+    if (!slab)
+        return false;
+    for (unsigned i = 0; fini && i < slab->count; i++)
+        fini(strand_at(slabs, slab, i));
+    bool is_discarded = filch_discard(slab->low, slab->count * slabs->span_bytes);
+    filch_lock_acquire(&slabs->lock);
+    if (is_discarded || fini) {
+        slab->used = 0;
+        slab->free = NULL;
+    }
+    if (is_discarded) {
+        enlist_new(slabs, slab);
+    } else {
+        /* The program has locked its memory. (What has no context any more is not used again.) */
+        slabs->keeps_pages = true;
+        if (!fini) {
+            push(&slabs->idle, slab);
+            count_idle(slabs, slab->used);
+        }
+    }
+    filch_lock_release(&slabs->lock);
+    return true;
+}
+
+filch_strand *filch_slabs_find_guard(const filch_slabs *slabs, const void *address)
+{
+    for (const filch_slab *slab = slabs->all; slab; slab = slab->next_all) {
+        size_t offset = (uintptr_t)address - (uintptr_t)slab->low;
+        if (offset < slab->count * slabs->span_bytes && offset % slabs->span_bytes < GUARD_BYTES)
+            return strand_at(slabs, slab, (unsigned)(offset / slabs->span_bytes));
+    }
+    return NULL;
+}
