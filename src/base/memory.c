@@ -12,13 +12,14 @@
 #endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
+#define MADV_GUARD_REMOVE 103
 #endif
 #ifndef PIDFD_SELF
 #define PIDFD_SELF (-10000) /* Linux 6.15 */
 #endif
 
-/* So many guards are installed with one call. */
-#define GUARDS_MAX 64
+/* So many can be advised on with one call. */
+#define RANGES_MAX 64
 
 #ifdef FILCH_FAULTS
 __attribute__((weak)) bool filch_fault(enum filch_fault_kind kind)
@@ -89,20 +90,20 @@ static int install_one(void *page, size_t bytes)
     return mprotect(page, bytes, PROT_NONE) ? -errno : 0;
 }
 
-/* With one call to the kernel, which has it since Linux 6.15, for two thirds of the time. */
-static bool install_all(char *first, size_t bytes, size_t stride, size_t count)
+/* Advise on all with one call, which Linux 6.15 has, for two thirds of the time. */
+static bool advise_all(char *first, size_t bytes, size_t stride, size_t count, int advice)
 {
 #if defined(SYS_process_madvise) && !defined(FILCH_MODEL)
-    struct iovec guards[GUARDS_MAX];
+    struct iovec ranges[RANGES_MAX];
 
-    if (count < 2 || count > GUARDS_MAX)
+    if (count < 2 || count > RANGES_MAX)
         return false;
     for (size_t i = 0; i < count; i++)
-        guards[i] = (struct iovec){first + i * stride, bytes};
-    return syscall(SYS_process_madvise, PIDFD_SELF, guards, count, MADV_GUARD_INSTALL, 0) ==
+        ranges[i] = (struct iovec){first + i * stride, bytes};
+    return syscall(SYS_process_madvise, PIDFD_SELF, ranges, count, advice, 0) ==
            (long)(count * bytes);
 #else
-    (void)first, (void)bytes, (void)stride, (void)count;
+    (void)first, (void)bytes, (void)stride, (void)count, (void)advice;
     return false;
 #endif
 }
@@ -111,7 +112,7 @@ int filch_guard_install(void *first, size_t bytes, size_t stride, size_t count)
 {
     if (filch_fault(FILCH_FAULT_MAP))
         return -ENOMEM;
-    if (install_all(first, bytes, stride, count))
+    if (advise_all(first, bytes, stride, count, MADV_GUARD_INSTALL))
         return 0;
     for (size_t i = 0; i < count; i++) {
         int err = install_one((char *)first + i * stride, bytes);
@@ -119,4 +120,12 @@ int filch_guard_install(void *first, size_t bytes, size_t stride, size_t count)
             return err;
     }
     return 0;
+}
+
+void filch_guard_remove(void *first, size_t bytes, size_t stride, size_t count)
+{
+    if (advise_all(first, bytes, stride, count, MADV_GUARD_REMOVE))
+        return;
+    for (size_t i = 0; i < count; i++)
+        madvise((char *)first + i * stride, bytes, MADV_GUARD_REMOVE);
 }

@@ -43,6 +43,10 @@ void filch_unmap_aligned(void *aligned, size_t bytes_below, size_t bytes_above);
  * they held is lost. 0 or -errno; then some may be guards, and the call may be repeated. */
 int filch_guard_install(void *first, size_t bytes, size_t stride, size_t count);
 
+/* Undo it, so that no page table is kept for them. Where the kernel does not know how, they stay guards, and may be installed
+ * again all the same. */
+void filch_guard_remove(void *first, size_t bytes, size_t stride, size_t count);
+
 /* Let these pages be zero, and cost nothing until touched again. Guards stay. False: they are as they were. */
 bool filch_discard(void *page, size_t bytes);
 

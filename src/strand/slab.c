@@ -22,8 +22,8 @@
 /* Room for slots, at least: a strand with a small stack lies within one region. */
 #define SLOT_BYTES_MIN (FILCH_REGION_BYTES / 4)
 
-/* So many free strands in idle slabs are kept, 4 MiB if they were small. */
-#define IDLE_MAX 1024u
+/* So many idle slabs of full size are kept, as they are: 1024 strands, 4 MiB if they were small. */
+#define IDLE_MAX 16u
 
 static size_t round_up(size_t bytes, size_t unit)
 {
@@ -70,16 +70,34 @@ static void withdraw(filch_slab_list *list, filch_slab *slab)
     *(slab->next ? &slab->next->previous : &list->last) = slab->previous;
 }
 
+/* Behind the first, which stays first until all its strands are used. */
 static void enlist_new(filch_slabs *slabs, filch_slab *slab)
 {
-    slab->next_new = slabs->has_new;
-    slabs->has_new = slab;
+    filch_slab **at = slabs->has_new ? &slabs->has_new->next_new : &slabs->has_new;
+    slab->next_new = *at;
+    *at = slab;
 }
 
-static void count_idle(filch_slabs *slabs, unsigned change)
+static void push_bare(filch_slabs *slabs, filch_slab *slab)
 {
-    /* relaxed: under the lock; elsewhere a hint. */
-    filch_fetch_add_relaxed(&slabs->idle_count, change);
+    slab->next_new = slabs->bare;
+    slabs->bare = slab;
+}
+
+static void push_idle(filch_slabs *slabs, filch_slab *slab)
+{
+    push(&slabs->idle, slab);
+    /* relaxed: written under the lock; elsewhere a hint. */
+    if (slab->count == FILCH_SLAB_MAX)
+        filch_store_relaxed(&slabs->idle_count, filch_load_relaxed(&slabs->idle_count) + 1);
+}
+
+static void withdraw_idle(filch_slabs *slabs, filch_slab *slab)
+{
+    withdraw(&slabs->idle, slab);
+    /* relaxed: as above. */
+    if (slab->count == FILCH_SLAB_MAX)
+        filch_store_relaxed(&slabs->idle_count, filch_load_relaxed(&slabs->idle_count) - 1);
 }
 
 /* ---- create and destroy ------------------------------------------------------------------------ */
@@ -88,6 +106,11 @@ static void unmap(const filch_slabs *slabs, char *low, unsigned count)
 {
     size_t below = bytes_below(slabs);
     filch_unmap_aligned(low + below, below, count * slabs->span_bytes - below);
+}
+
+static int install_guards(const filch_slabs *slabs, const filch_slab *slab)
+{
+    return filch_guard_install(slab->low, GUARD_BYTES, slabs->span_bytes, slab->count);
 }
 
 static filch_slab *create(const filch_slabs *slabs, unsigned count)
@@ -104,7 +127,7 @@ static filch_slab *create(const filch_slabs *slabs, unsigned count)
         goto free_slab;
     slab->low = aligned - below;
     slab->count = count;
-    if (filch_guard_install(slab->low, GUARD_BYTES, span, count))
+    if (install_guards(slabs, slab))
         goto unmap;
     for (unsigned i = 0; i < count; i++)
         VALGRIND_STACK_REGISTER(slab->low + i * span + GUARD_BYTES, strand_at(slabs, slab, i));
@@ -117,8 +140,7 @@ free_slab:
     return NULL;
 }
 
-/* Another slab of `count` strands, or of less where there is no address space for so many. Without the lock: it takes
- * some microseconds for each. */
+/* Another slab of `count` strands, or of less where there is no address space for so many. */
 static bool grow(filch_slabs *slabs, unsigned count)
 {
     filch_slab *slab;
@@ -136,6 +158,19 @@ static bool grow(filch_slabs *slabs, unsigned count)
     enlist_new(slabs, slab);
     filch_lock_release(&slabs->lock);
     return true;
+}
+
+static bool dress(filch_slabs *slabs, filch_slab *slab)
+{
+    bool is_dressed = install_guards(slabs, slab) == 0;
+
+    filch_lock_acquire(&slabs->lock);
+    if (is_dressed)
+        enlist_new(slabs, slab);
+    else
+        push_bare(slabs, slab);
+    filch_lock_release(&slabs->lock);
+    return is_dressed;
 }
 
 void filch_slabs_fini(filch_slabs *slabs)
@@ -168,7 +203,7 @@ unsigned filch_slabs_count(filch_slabs *slabs)
 void filch_slabs_rebuild(filch_slabs *slabs)
 {
     filch_lock_init(&slabs->lock);
-    slabs->has_new = NULL;
+    slabs->has_new = slabs->bare = NULL;
     slabs->partly = slabs->idle = (filch_slab_list){NULL, NULL};
     /* relaxed: nobody else knows that we go on. */
     filch_store_relaxed(&slabs->idle_count, 0);
@@ -196,8 +231,7 @@ static unsigned take_from(filch_slabs *slabs, filch_slab *slab, filch_strand **s
     }
     slab->busy += count;
     if (was_idle) {
-        withdraw(&slabs->idle, slab);
-        count_idle(slabs, -slab->used);
+        withdraw_idle(slabs, slab);
         if (slab->free)
             push(&slabs->partly, slab);
     } else if (!slab->free) {
@@ -225,16 +259,19 @@ filch_strand *filch_slabs_take_new(filch_slabs *slabs)
 
     filch_lock_acquire(&slabs->lock);
     while (!(slab = slabs->has_new)) {
+        /* Without the lock: it takes a microsecond for each of its strands. */
+        filch_slab *bare = slabs->bare;
         unsigned size = slabs->next_size;
+        if (bare)
+            slabs->bare = bare->next_new;
         filch_lock_release(&slabs->lock);
-        if (!grow(slabs, size))
+        if (!(bare ? dress(slabs, bare) : grow(slabs, size)))
             return NULL;
         filch_lock_acquire(&slabs->lock);
     }
     /* An idle slab has one more that is not. */
     if (slab->free && slab->busy == 0) {
-        withdraw(&slabs->idle, slab);
-        count_idle(slabs, -slab->used);
+        withdraw_idle(slabs, slab);
         push(&slabs->partly, slab);
     }
     i = slab->used++;
@@ -261,8 +298,7 @@ static void give(filch_slabs *slabs, filch_strand *strand)
     if (slab->busy == 0) {
         if (was_listed)
             withdraw(&slabs->partly, slab);
-        push(&slabs->idle, slab);
-        count_idle(slabs, slab->used);
+        push_idle(slabs, slab);
     } else if (!was_listed) {
         push(&slabs->partly, slab);
     }
@@ -284,15 +320,13 @@ static filch_slab *take_idle(filch_slabs *slabs)
 {
     filch_lock_acquire(&slabs->lock);
     filch_slab *slab = slabs->idle.last;
-    while (slab && slab->used < slab->count)
+    while (slab && (slab->count < FILCH_SLAB_MAX || slab->used < slab->count))
         slab = slab->previous;
-    /* relaxed: under the lock. */
-    if (slab && !slabs->keeps_pages && filch_load_relaxed(&slabs->idle_count) > IDLE_MAX) {
-        withdraw(&slabs->idle, slab);
-        count_idle(slabs, -slab->used);
-    } else {
+    /* relaxed: written under the lock. */
+    if (slab && !slabs->keeps_pages && filch_load_relaxed(&slabs->idle_count) > IDLE_MAX)
+        withdraw_idle(slabs, slab);
+    else
         slab = NULL;
-    }
     filch_lock_release(&slabs->lock);
     return slab;
 }
@@ -306,24 +340,17 @@ bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(filch_strand *strand))
         return false;
     for (unsigned i = 0; fini && i < slab->count; i++)
         fini(strand_at(slabs, slab, i));
+    filch_guard_remove(slab->low, GUARD_BYTES, slabs->span_bytes, slab->count);
     bool is_discarded = filch_discard(slab->low, slab->count * slabs->span_bytes);
     filch_lock_acquire(&slabs->lock);
-    if (is_discarded || fini) {
-        slab->used = 0;
-        slab->free = NULL;
-    }
-    if (is_discarded) {
-        enlist_new(slabs, slab);
-    } else {
-        /* The program has locked its memory. (What has no context any more is not used again.) */
-        slabs->keeps_pages = true;
-        if (!fini) {
-            push(&slabs->idle, slab);
-            count_idle(slabs, slab->used);
-        }
-    }
+    slab->used = 0;
+    slab->free = NULL;
+    if (is_discarded)
+        push_bare(slabs, slab);
+    else
+        slabs->keeps_pages = true; /* the program has locked its memory; this slab is out of use */
     filch_lock_release(&slabs->lock);
-    return true;
+    return is_discarded;
 }
 
 filch_strand *filch_slabs_find_guard(const filch_slabs *slabs, const void *address)

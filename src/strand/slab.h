@@ -15,8 +15,8 @@
  *
  * A strand is new (its pages zero and untouched), busy, or free. Slabs with free strands are in one of two lists: `partly`, when
  * others of theirs are busy, and `idle`, when none is. Strands are taken from the first list first, so that slabs become idle. The pages
- * of idle ones are given back to the system when there are many, and their strands are new again. The address space is kept as long as
- * the pool lives: README.md.
+ * of idle ones are given back to the system when there are many, and their strands are new again; so are their guards, which cost page tables, and
+ * the slab is bare until they are needed. The address space is kept as long as the pool lives: README.md.
  */
 #ifndef FILCH_STRAND_SLAB_H
 #define FILCH_STRAND_SLAB_H
@@ -45,7 +45,7 @@ struct filch_slab {
     unsigned busy;               /* of these: are with somebody */
     struct filch_strand *free;   /* and these are not */
     filch_slab *previous, *next; /* in `partly` or `idle`, if any is free */
-    filch_slab *next_new;        /* among those that have new ones */
+    filch_slab *next_new;        /* in `has_new` or `bare` */
 };
 
 typedef struct filch_slabs {
@@ -54,9 +54,9 @@ typedef struct filch_slabs {
     filch_lock lock;
     unsigned strand_count, next_size;
     bool keeps_pages; /* they cannot be given back */
-    filch_slab *has_new;
+    filch_slab *has_new, *bare; /* of the first list, one at most has new strands and others */
     filch_slab_list partly, idle;
-    filch_atomic_u32 idle_count; /* strands in `idle`; written under the lock */
+    filch_atomic_u32 idle_count; /* slabs of full size in `idle`; written under the lock */
 } filch_slabs;
 
 /* stack_bytes is rounded up to whole pages. */
@@ -75,8 +75,8 @@ struct filch_strand *filch_slabs_take_new(filch_slabs *slabs);
 /* Any that were taken. */
 void filch_slabs_give(filch_slabs *slabs, struct filch_strand *const *strands, unsigned count);
 
-/* If far more strands are free than a pool needs all the time, give pages of some back to the system: of one slab, which takes some ten
- * microseconds. Returns whether there may be more. `fini`, or NULL, is called for each strand before its memory is gone. */
+/* If far more strands are free than a pool needs all the time, give pages of some back to the system: of one slab, which takes a tenth
+ * of a millisecond. Returns whether there may be more. `fini`, or NULL, is called for each strand before its memory is gone. */
 bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(struct filch_strand *strand));
 
 /* All strands that are not new. Nobody may take or give one meanwhile. */

@@ -177,6 +177,33 @@ void filch_strand_give(filch_strands *list, filch_strand *strand)
     filch_slabs_give(&list->slabs, &strand, 1);
 }
 
+/* It is filled and emptied by halves: who takes and gives by turns does neither. */
+filch_strand *filch_magazine_take(filch_magazine *magazine, filch_strands *list)
+{
+    if (magazine->count == 0)
+        magazine->count =
+            filch_slabs_take(&list->slabs, magazine->strands, FILCH_MAGAZINE_MAX / 2);
+    return magazine->count > 0 ? magazine->strands[--magazine->count] : create(list);
+}
+
+void filch_magazine_give(filch_magazine *magazine, filch_strands *list, filch_strand *strand)
+{
+    if (magazine->count == FILCH_MAGAZINE_MAX) {
+        const unsigned half = FILCH_MAGAZINE_MAX / 2;
+        filch_slabs_give(&list->slabs, magazine->strands, half);
+        memmove(magazine->strands, magazine->strands + half, half * sizeof magazine->strands[0]);
+        magazine->count = half;
+    }
+    magazine->strands[magazine->count++] = strand;
+}
+
+void filch_magazine_empty(filch_magazine *magazine, filch_strands *list)
+{
+    if (magazine->count > 0)
+        filch_slabs_give(&list->slabs, magazine->strands, magazine->count);
+    magazine->count = 0;
+}
+
 bool filch_strands_trim(filch_strands *list)
 {
     /* Deques of other kinds are memory of their own, which thieves may still look at. */

@@ -136,6 +136,18 @@ void filch_strands_rebuild(filch_strands *list);
 filch_strand *filch_strand_take(filch_strands *list);
 void filch_strand_give(filch_strands *list, filch_strand *strand);
 
+/* Free strands of one worker: only it takes and gives them, without a lock, the one given last first. Where others may have to do
+ * without, it is emptied before its owner sleeps. All zero is an empty one. */
+#define FILCH_MAGAZINE_MAX 32u
+typedef struct filch_magazine {
+    unsigned count;
+    filch_strand *strands[FILCH_MAGAZINE_MAX];
+} filch_magazine;
+
+filch_strand *filch_magazine_take(filch_magazine *magazine, filch_strands *list);
+void filch_magazine_give(filch_magazine *magazine, filch_strands *list, filch_strand *strand);
+void filch_magazine_empty(filch_magazine *magazine, filch_strands *list);
+
 /* Give memory of free strands back to the system, if there is much of it: some, so that the caller can look for work in between.
  * Returns whether there may be more. */
 bool filch_strands_trim(filch_strands *list);

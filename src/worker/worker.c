@@ -136,7 +136,7 @@ static filch_strand *have_spare(filch_worker *worker)
     if (!worker->spare)
         worker->spare = take_from_shelf(worker);
     if (!worker->spare)
-        worker->spare = filch_strand_take(&pool->strands);
+        worker->spare = filch_magazine_take(&worker->free, &pool->strands);
     for (unsigned i = 0; !worker->spare && i < pool->worker_count; i++)
         worker->spare = take_from_shelf(pool->workers[i]);
     return worker->spare;
@@ -145,6 +145,7 @@ static filch_strand *have_spare(filch_worker *worker)
 /* Before the seat is given up. */
 static void shelve_spare(filch_worker *worker)
 {
+    filch_magazine_empty(&worker->free, &worker->pool->strands);
     if (!worker->spare)
         return;
     /* release [on-shelf] */
@@ -295,7 +296,7 @@ static void run(filch_worker *worker, filch_strand *strand)
     } else if (worker->waits_for_job) {
         await_job(worker, strand);
     } else if (worker->spare) {
-        filch_strand_give(&worker->pool->strands, strand);
+        filch_magazine_give(&worker->free, &worker->pool->strands, strand);
     } else {
         worker->spare = strand;
     }
@@ -436,6 +437,10 @@ void *filch_worker_main(void *argument)
             filch_futex_wake(&pool->stopping, 1);
         }
         filch_count(worker, FILCH_COUNT_sleeps);
+        /* There is time to tidy up; relaxed: until we are called, at the latest when we would sleep. */
+        while (filch_strands_trim(&pool->strands) &&
+               filch_load_relaxed(&worker->seat.bed) == FILCH_BED_EMPTY)
+            ;
         uint64_t asleep_since = filch_clock_ticks();
         if (!filch_seat_sleep(&worker->seat))
             break;

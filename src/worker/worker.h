@@ -58,6 +58,7 @@ struct filch_worker {
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
     filch_strand *next;    /* resume this one before anything else */
     filch_strand *spare;   /* an empty one, for the next task; on the shelf while nobody sits here */
+    filch_magazine free;   /* more of them; empty while nobody sits here */
     /* Why the strand left: it waits for a stolen child, or for a job; or, both NULL, its task has ended. */
     filch_slot *waits_for;
     filch_job *waits_for_job;
