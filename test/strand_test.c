@@ -53,7 +53,7 @@ TEST(a_strand_is_found_from_each_of_its_slots)
 
     for (size_t i = 0; i < COUNT_OF(stacks); i++) {
         filch_strands list;
-        filch_strands_init(&list, stacks[i]);
+        filch_strands_init(&list, NULL, stacks[i]);
         filch_strand *previous = NULL;
         for (int k = 0; k < 5; k++) {
             filch_strand *strand = take(&list);
@@ -93,7 +93,7 @@ TEST(a_guard_lies_below_each_stack_and_is_found)
 {
     size_t page = filch_page_bytes();
     filch_strands list;
-    filch_strands_init(&list, STACK_BYTES);
+    filch_strands_init(&list, NULL, STACK_BYTES);
 
     for (int i = 0; i < 20; i++) {
         filch_strand *strand = take(&list);
@@ -118,7 +118,7 @@ TEST(a_guard_lies_below_each_stack_and_is_found)
 TEST(the_strand_given_last_is_taken_first)
 {
     filch_strands list;
-    filch_strands_init(&list, STACK_BYTES);
+    filch_strands_init(&list, NULL, STACK_BYTES);
     filch_strand *a = take(&list), *b = take(&list), *c = take(&list);
 
     filch_strand_give(&list, b);
@@ -169,7 +169,7 @@ TEST(a_waiting_strand_costs_little_more_than_a_page)
         skip(); /* sanitizers keep books of their own; an emulator does not say */
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         filch_strands list;
-        filch_strands_init(&list, cases[i].stack_bytes);
+        filch_strands_init(&list, NULL, cases[i].stack_bytes);
         memset(many, 1, sizeof many);
         size_t before = resident_bytes();
 
@@ -189,7 +189,7 @@ TEST(after_a_burst_the_memory_goes_back)
 {
     const unsigned count = TEST_SLOWNESS > 1 ? 2000 : 20000;
     filch_strands list;
-    filch_strands_init(&list, STACK_BYTES);
+    filch_strands_init(&list, NULL, STACK_BYTES);
 
     for (int round = 0; round < 3; round++) {
         size_t before = resident_bytes();
@@ -215,7 +215,7 @@ TEST(after_a_burst_the_memory_goes_back)
 TEST(a_thief_finds_nothing_on_a_strand_whose_memory_went_back)
 {
     filch_strands list;
-    filch_strands_init(&list, STACK_BYTES);
+    filch_strands_init(&list, NULL, STACK_BYTES);
     for (unsigned k = 0; k < 2000; k++)
         many[k] = start(&list);
     for (unsigned k = 0; k < 2000; k++)
@@ -303,7 +303,7 @@ static void look_at_all(void)
 TEST(workers_take_give_and_trim_while_thieves_look_on)
 {
     pthread_t threads[2];
-    filch_strands_init(&common, STACK_BYTES);
+    filch_strands_init(&common, NULL, STACK_BYTES);
     /* relaxed: before the threads start. */
     filch_store_relaxed(&playing, 2);
     for (size_t i = 0; i < 2; i++)
@@ -335,7 +335,7 @@ static void let_fail(int from, int count)
 TEST(without_memory_there_is_no_strand_and_what_was_there_stays)
 {
     filch_strands list;
-    filch_strands_init(&list, STACK_BYTES);
+    filch_strands_init(&list, NULL, STACK_BYTES);
 
     /* The slab's own memory, the mapping, the guards. */
     for (int i = 0; i < 3; i++) {
@@ -355,7 +355,7 @@ TEST(without_memory_there_is_no_strand_and_what_was_there_stays)
 TEST(without_room_for_a_large_slab_there_is_a_small_one)
 {
     filch_strands list;
-    filch_strands_init(&list, STACK_BYTES);
+    filch_strands_init(&list, NULL, STACK_BYTES);
     for (unsigned k = 0; k < 1 + 2 + 4 + 8; k++)
         many[k] = start(&list);
 
@@ -374,7 +374,7 @@ TEST(without_room_for_a_large_slab_there_is_a_small_one)
 TEST(all_strands_are_new_after_a_rebuild)
 {
     filch_strands list;
-    filch_strands_init(&list, STACK_BYTES);
+    filch_strands_init(&list, NULL, STACK_BYTES);
     for (unsigned k = 0; k < 200; k++)
         many[k] = start(&list);
 

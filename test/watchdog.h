@@ -33,11 +33,9 @@ static TEST_UNUSED void watchdog_kick(void)
 
 /* What follows reads without locks what others may own: it hangs, and whoever holds a lock may be the reason. */
 
-static filch_pool *watchdog_reported;
-
-static void watchdog_report_strand(filch_strand *strand)
+static void watchdog_report_strand(filch_strand *strand, void *context)
 {
-    filch_pool *pool = watchdog_reported;
+    filch_pool *pool = context;
     filch_split *split = &strand->split;
     filch_slot *slots = filch_split_slots(split);
     /* relaxed: see above. */
@@ -82,8 +80,7 @@ static void watchdog_report(filch_pool *pool)
             (unsigned long long)filch_load_relaxed(&pool->sleep.word),
             filch_load_relaxed(&pool->inject.count), filch_load_relaxed(&pool->ready.count),
             filch_load_relaxed(&pool->pending));
-    watchdog_reported = pool;
-    filch_slabs_each(&pool->strands.slabs, watchdog_report_strand);
+    filch_slabs_each(&pool->strands.slabs, watchdog_report_strand, pool);
     for (unsigned i = 0; filch_worker_counters(pool, i, &c) == 0; i++) {
         fprintf(stderr, "  worker %u:", i);
 #define WATCHDOG_PRINT(name) fprintf(stderr, " %s %llu", #name, (unsigned long long)c.name);

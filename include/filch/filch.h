@@ -28,13 +28,20 @@
 #ifndef FILCH_FILCH_H
 #define FILCH_FILCH_H
 
+#include <filch/blocking.h>
+#include <filch/channel.h>
 #include <filch/error.h>
+#include <filch/future.h>
+#include <filch/local.h>
 #include <filch/loop.h>
+#include <filch/pipeline.h>
 #include <filch/pool.h>
+#include <filch/scope.h>
 #include <filch/sort.h>
 #include <filch/strand.h>
 #include <filch/task.h>
 #include <filch/trace.h>
 #include <filch/version.h>
+#include <filch/wait.h>
 
 #endif

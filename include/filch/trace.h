@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a pool has done so far: counters, always on, readable at any time.
+ * What a pool has done so far, and what it does now: counters, always on, readable at any time, and a list of all that waits.
  *
  * Each worker counts for itself. A reading is not a snapshot: the workers go on while it is taken.
  * Forks and joins that nobody stole are not counted; they cost a few instructions and a counter would double
@@ -10,6 +10,7 @@
 #define FILCH_TRACE_H
 
 #include <filch/pool.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,7 +23,8 @@ extern "C" {
     X(empty)       /* attempts that found nothing public */                                        \
     X(published)   /* times it let thieves at its tasks */                                         \
     X(taken_back)  /* times it took them back, unstolen */                                         \
-    X(suspensions) /* joins that left the strand because a stolen task was not complete */         \
+    X(mugged)      /* strands that could go on, and that it took over from another worker */       \
+    X(suspensions) /* times a strand left its stack to wait */                                     \
     X(sleeps)      /* times it went to sleep in the kernel */                                      \
     X(wakes)       /* times it woke another worker */
 
@@ -38,6 +40,10 @@ FILCH_API int filch_worker_counters(const filch_pool *pool, unsigned worker_inde
 
 /* The sum over all workers. Returns 0 or -EINVAL. */
 FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counters);
+
+/* Print all strands of the pool, and what each waits for. From any thread; the pool goes on meanwhile. Returns 0, -EINVAL, or -EIO. In gdb,
+ * scripts/gdb/filch.py does the same, with backtraces. */
+FILCH_API int filch_dump(filch_pool *pool, FILE *out);
 
 #ifdef __cplusplus
 }

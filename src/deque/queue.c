@@ -12,15 +12,36 @@ void filch_queue_init(filch_queue *queue)
     filch_store_relaxed(&queue->count, 0);
 }
 
-void filch_queue_push(filch_queue *queue, filch_link *entry)
+/* How many entries a thief takes at most: it walks over them under the lock. */
+#define HALF_MAX 64
+
+static uint32_t append(filch_queue *queue, filch_link *first, filch_link *last, uint32_t count)
 {
-    entry->next = NULL;
+    last->next = NULL;
     filch_lock_acquire(&queue->lock);
-    *queue->last = entry;
-    queue->last = &entry->next;
+    *queue->last = first;
+    queue->last = &last->next;
     /* seq_cst [queued-or-sleep] */
-    filch_fetch_add_seq_cst(&queue->count, 1);
+    count += filch_fetch_add_seq_cst(&queue->count, count);
     filch_lock_release(&queue->lock);
+    return count;
+}
+
+uint32_t filch_queue_push(filch_queue *queue, filch_link *entry)
+{
+    return append(queue, entry, entry, 1);
+}
+
+void filch_queue_push_list(filch_queue *queue, filch_link *first)
+{
+    filch_link *last = first;
+    uint32_t count = 1;
+
+    if (!first)
+        return;
+    for (; last->next; last = last->next)
+        count++;
+    append(queue, first, last, count);
 }
 
 filch_link *filch_queue_take(filch_queue *queue)
@@ -32,10 +53,38 @@ filch_link *filch_queue_take(filch_queue *queue)
     filch_link *entry = queue->first;
     if (entry) {
         queue->first = entry->next;
-        if (!queue->first)
+        if (queue->first)
+            /* A strand that has waited for long is in no cache, and its page in no TLB: have both when its turn comes. */
+            __builtin_prefetch(queue->first, 1);
+        else
             queue->last = &queue->first;
         /* relaxed: under the lock; only a count too low would hurt. */
         filch_fetch_add_relaxed(&queue->count, -1u);
+    }
+    filch_lock_release(&queue->lock);
+    return entry;
+}
+
+filch_link *filch_queue_take_half(filch_queue *queue, filch_link **rest)
+{
+    *rest = NULL;
+    /* relaxed: as above. */
+    if (filch_load_relaxed(&queue->count) == 0)
+        return NULL;
+    filch_lock_acquire(&queue->lock);
+    /* relaxed: under the lock. */
+    uint32_t half = (filch_load_relaxed(&queue->count) + 1) / 2, count = 1;
+    filch_link *entry = queue->first, *last = entry;
+    if (entry) {
+        for (; count < half && count < HALF_MAX; count++)
+            last = last->next;
+        queue->first = last->next;
+        if (!queue->first)
+            queue->last = &queue->first;
+        last->next = NULL;
+        *rest = entry->next;
+        /* relaxed: under the lock; only a count too low would hurt. */
+        filch_fetch_add_relaxed(&queue->count, -count);
     }
     filch_lock_release(&queue->lock);
     return entry;

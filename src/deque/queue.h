@@ -25,10 +25,18 @@ typedef struct filch_queue {
 } filch_queue;
 
 void filch_queue_init(filch_queue *queue);
-void filch_queue_push(filch_queue *queue, filch_link *entry);
+/* Returns how many there are now. */
+uint32_t filch_queue_push(filch_queue *queue, filch_link *entry);
+
+/* The entries from `first` on, in their order. */
+void filch_queue_push_list(filch_queue *queue, filch_link *first);
 
 /* The oldest entry, or NULL. */
 filch_link *filch_queue_take(filch_queue *queue);
+
+/* The same for a thief: half of the entries, the oldest, leave the queue, some at most. Returns the first, and in *rest the others, in
+ * their order. */
+filch_link *filch_queue_take_half(filch_queue *queue, filch_link **rest);
 
 static inline bool filch_queue_is_empty(filch_queue *queue)
 {

@@ -65,6 +65,15 @@ void filch_publish(filch_slot *f)
         serve(strand, count_below(strand, f));
 }
 
+void filch_publish_all(filch_slot *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    if (strand->kind)
+        filch_serve_deque(strand);
+    else
+        serve(strand, count_below(strand, f));
+}
+
 void filch_publish_quietly(filch_slot *f)
 {
     filch_strand *strand = filch_strand_of(f);
@@ -137,8 +146,7 @@ void filch_join_wait(filch_strand *strand, filch_slot *child)
         filch_pause();
     }
     /* The worker's loop enters us again when it is complete; until then it does other work. */
-    strand->worker->waits_for = child;
-    filch_strand_leave(strand);
+    filch_worker_leave(strand, FILCH_LEAVE_FOR_CHILD, child);
 }
 
 bool filch_join_split(filch_strand *strand, filch_slot *f)

@@ -10,6 +10,9 @@
 /* Publish the tasks below `f` now, whether or not somebody asked for them. */
 void filch_publish(filch_slot *f);
 
+/* The strand of `f` is going to wait: let thieves have all that it has forked. */
+void filch_publish_all(filch_slot *f);
+
 /* The same, but wake nobody: for who is looking anyway. Only on a strand that has a worker. */
 void filch_publish_quietly(filch_slot *f);
 

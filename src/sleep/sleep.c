@@ -4,6 +4,8 @@
  */
 #include "sleep/sleep.h"
 
+#include <errno.h>
+
 #define TOP_BITS 12
 #define COUNT_BITS 10
 #define ONE_SLEEPER ((uint64_t)1 << TOP_BITS)
@@ -96,20 +98,25 @@ int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_n
     return (int)top - 1;
 }
 
-bool filch_seat_sleep(filch_seat *seat)
+enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *timeout)
 {
     uint32_t bed = FILCH_BED_EMPTY;
+    int err = 0;
     /* acq_rel [called] */
     if (filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_ASLEEP)) {
         do {
-            filch_futex_wait(&seat->bed, FILCH_BED_ASLEEP, NULL);
+            /* acq_rel [called]: up again, unless somebody has called in the last moment. */
+            bed = FILCH_BED_ASLEEP;
+            if (err == -ETIMEDOUT && filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_EMPTY))
+                return FILCH_BED_EMPTY;
+            err = filch_futex_wait(&seat->bed, FILCH_BED_ASLEEP, timeout);
             /* acquire [called] */
             bed = filch_load_acquire(&seat->bed);
         } while (bed == FILCH_BED_ASLEEP);
     }
     /* relaxed: own variable until the seat is pushed again. */
     filch_store_relaxed(&seat->bed, FILCH_BED_EMPTY);
-    return bed != FILCH_BED_ENDED;
+    return bed;
 }
 
 void filch_seat_call(filch_seat *seat, enum filch_bed_state call)

@@ -60,8 +60,15 @@ void filch_sleep_push(filch_sleep *sleep, unsigned index, enum filch_sleep_role 
  * searches already. */
 int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_needed);
 
-/* Sleep until called. Only the seat's own thread. False: it shall end. */
-bool filch_seat_sleep(filch_seat *seat);
+/* Sleep until called, or for this long (NULL: for ever). Only the seat's own thread. Returns FILCH_BED_CALLED, FILCH_BED_ENDED, or, when
+ * time is up, FILCH_BED_EMPTY: then the seat is still on the stack, and not its thread's, which may sleep again. */
+enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *timeout);
+
+/* Without a time-out. False: it shall end. */
+static inline bool filch_seat_sleep(filch_seat *seat)
+{
+    return filch_seat_nap(seat, NULL) != FILCH_BED_ENDED;
+}
 
 /* Wake the thread of a seat that was taken off the stack, with FILCH_BED_CALLED or FILCH_BED_ENDED. */
 void filch_seat_call(filch_seat *seat, enum filch_bed_state call);

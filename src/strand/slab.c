@@ -182,11 +182,12 @@ void filch_slabs_fini(filch_slabs *slabs)
     }
 }
 
-void filch_slabs_each(filch_slabs *slabs, void (*visit)(filch_strand *strand))
+void filch_slabs_each(filch_slabs *slabs, void (*visit)(filch_strand *strand, void *context),
+                      void *context)
 {
     for (filch_slab *slab = slabs->all; slab; slab = slab->next_all)
         for (unsigned i = 0; i < slab->used; i++)
-            visit(strand_at(slabs, slab, i));
+            visit(strand_at(slabs, slab, i), context);
 }
 
 unsigned filch_slabs_count(filch_slabs *slabs)
@@ -331,7 +332,7 @@ static filch_slab *take_idle(filch_slabs *slabs)
     return slab;
 }
 
-bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(filch_strand *strand))
+bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(filch_strand *strand, void *context))
 {
     /* relaxed: a hint. */
     filch_slab *slab = filch_load_relaxed(&slabs->idle_count) > IDLE_MAX ? take_idle(slabs) : NULL;
@@ -339,7 +340,7 @@ bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(filch_strand *strand))
     if (!slab)
         return false;
     for (unsigned i = 0; fini && i < slab->count; i++)
-        fini(strand_at(slabs, slab, i));
+        fini(strand_at(slabs, slab, i), NULL);
     filch_guard_remove(slab->low, GUARD_BYTES, slabs->span_bytes, slab->count);
     bool is_discarded = filch_discard(slab->low, slab->count * slabs->span_bytes);
     filch_lock_acquire(&slabs->lock);

@@ -77,10 +77,11 @@ void filch_slabs_give(filch_slabs *slabs, struct filch_strand *const *strands, u
 
 /* If far more strands are free than a pool needs all the time, give pages of some back to the system: of one slab, which takes a tenth
  * of a millisecond. Returns whether there may be more. `fini`, or NULL, is called for each strand before its memory is gone. */
-bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(struct filch_strand *strand));
+bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(struct filch_strand *strand, void *context));
 
 /* All strands that are not new. Nobody may take or give one meanwhile. */
-void filch_slabs_each(filch_slabs *slabs, void (*visit)(struct filch_strand *strand));
+void filch_slabs_each(filch_slabs *slabs, void (*visit)(struct filch_strand *strand, void *context),
+                      void *context);
 
 /* How many there are. */
 unsigned filch_slabs_count(filch_slabs *slabs);

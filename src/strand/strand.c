@@ -76,6 +76,7 @@ static filch_strand *create(filch_strands *list)
     if (!strand)
         goto destroy_deque;
     strand->stack_bytes = stack_bytes;
+    strand->pool = list->pool;
     /* Where there is none, the zero of the page will do: a thief that looks at what was here before must not see a change. */
     if (deque) {
         strand->kind = list->kind;
@@ -92,9 +93,10 @@ destroy_deque:
     return NULL;
 }
 
-void filch_strands_init(filch_strands *list, size_t stack_bytes)
+void filch_strands_init(filch_strands *list, filch_pool *pool, size_t stack_bytes)
 {
     memset(list, 0, sizeof *list);
+    list->pool = pool;
     filch_slabs_init(&list->slabs, stack_bytes);
 }
 
@@ -119,20 +121,23 @@ int filch_strands_use(filch_strands *list, const filch_kind *kind, size_t capaci
     return err;
 }
 
-static void fini_context(filch_strand *strand)
+static void fini_context(filch_strand *strand, void *context)
 {
+    (void)context;
     filch_context_fini(&strand->context);
 }
 
-static void fini_deque(filch_strand *strand)
+static void fini_deque(filch_strand *strand, void *context)
 {
+    (void)context;
     if (strand->deque)
         strand->kind->fini(strand->deque);
     free(strand->deque);
 }
 
-static void free_deque(filch_strand *strand)
+static void free_deque(filch_strand *strand, void *context)
 {
+    (void)context;
     free(strand->deque);
 }
 
@@ -141,9 +146,9 @@ void filch_strands_fini(filch_strands *list)
     if (list->shared)
         destroy_deque(list, list->shared);
     else if (list->kind)
-        filch_slabs_each(&list->slabs, fini_deque);
+        filch_slabs_each(&list->slabs, fini_deque, NULL);
     if (FILCH_CONTEXT_HAS_FINI)
-        filch_slabs_each(&list->slabs, fini_context);
+        filch_slabs_each(&list->slabs, fini_context, NULL);
     filch_slabs_fini(&list->slabs);
 }
 
@@ -155,7 +160,7 @@ void filch_strands_rebuild(filch_strands *list)
         list->kind = NULL;
         list->shared = NULL;
     } else if (list->kind && !list->shared) {
-        filch_slabs_each(&list->slabs, free_deque);
+        filch_slabs_each(&list->slabs, free_deque, NULL);
     }
     filch_slabs_rebuild(&list->slabs);
     filch_strand *first = filch_strand_take(list);

@@ -13,9 +13,13 @@
 #include "deque/split.h"
 #include "strand/context.h"
 #include "strand/slab.h"
+#include "strand/wait.h"
 
 typedef struct filch_strand filch_strand;
 struct filch_worker;
+struct filch_parked;
+struct filch_scope;
+struct filch_binding;
 
 struct filch_strand {
     filch_split split;
@@ -37,11 +41,28 @@ struct filch_strand {
     /* Which filch_run the work belongs to; thieves that help only one of them look at it. */
     FILCH_ATOMIC(void *) root;
 
+    filch_pool *pool; /* constant; NULL for a serial one */
     unsigned id;
     size_t stack_bytes;
     filch_slab *slab;        /* where it lies */
     filch_strand *next_free; /* under the lock of the slabs */
     filch_link link;         /* in the queue of strands that may go on */
+
+    /* What it waits for: wait.h; src/join/README.md. */
+    filch_wait wait;
+    FILCH_ATOMIC(const char *) waits_at; /* for those who look from outside; NULL: it does not */
+
+    /* While it waits and has tasks to steal: src/worker/parked.h. */
+    FILCH_ATOMIC(struct filch_parked *) parked_in;
+    filch_strand *parked_next, **parked_to;
+
+    /* Of the task that runs here, and inherited by what it forks: src/join/scope.h, src/join/local.c. */
+    struct filch_scope *scope;             /* whose task it is, or NULL */
+    filch_strand *scope_next, **scope_to;  /* under the scope's lock; scope_to is NULL when it is in no list */
+    FILCH_ATOMIC(filch_slot *) shield;     /* tasks from this slot on are not cancelled */
+    FILCH_ATOMIC(struct filch_binding *) locals;
+    filch_lock locals_lock;
+    void (*at_end)(filch_strand *self); /* called before the task is said to be complete; NULL: nothing to do */
 };
 
 static inline filch_strand *filch_strand_of(const filch_slot *f)
@@ -114,6 +135,7 @@ static inline filch_strand *filch_strand_of_link(filch_link *link)
 
 /* All strands of a pool. */
 typedef struct filch_strands {
+    filch_pool *pool;
     filch_slabs slabs;
     const filch_kind *kind; /* of their deques; NULL: they have the split stack only */
     size_t capacity, block; /* of each */
@@ -121,7 +143,7 @@ typedef struct filch_strands {
 } filch_strands;
 
 /* stack_bytes is rounded up to whole pages. The split stack is the deque. */
-void filch_strands_init(filch_strands *list, size_t stack_bytes);
+void filch_strands_init(filch_strands *list, filch_pool *pool, size_t stack_bytes);
 
 /* Give them deques of another kind, before the first is taken. 0; -ENOMEM; -EINVAL: there is no such capacity, or no such block. */
 int filch_strands_use(filch_strands *list, const filch_kind *kind, size_t capacity, size_t block);

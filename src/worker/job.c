@@ -4,12 +4,26 @@
  */
 #include "worker/job.h"
 
-void filch_job_wait(filch_job *job)
+/* From now on the one who ends it wakes us. False: it is done. */
+static bool will_wake(filch_job *job)
 {
     uint32_t state = FILCH_JOB_PENDING;
     /* acq_rel [job-done] */
-    if (!filch_cas_acq_rel(&job->state, &state, FILCH_JOB_AWAITED) && state == FILCH_JOB_DONE)
+    return filch_cas_acq_rel(&job->state, &state, FILCH_JOB_AWAITED) || state != FILCH_JOB_DONE;
+}
+
+void filch_job_wait(filch_job *job)
+{
+    if (!will_wake(job))
         return;
     while (!filch_job_is_done(job))
         filch_futex_wait(&job->state, FILCH_JOB_AWAITED, NULL);
+}
+
+void filch_job_wait_for(filch_job *job, uint64_t ns)
+{
+    struct timespec timeout = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+
+    if (will_wake(job) && !filch_job_is_done(job))
+        filch_futex_wait(&job->state, FILCH_JOB_AWAITED, &timeout);
 }

@@ -27,15 +27,25 @@ enum filch_job_state {
     FILCH_JOB_DONE,
 };
 
-typedef struct filch_job {
+typedef struct filch_job filch_job;
+struct filch_job {
     filch_link link; /* first: in the inject queue it is the job */
     filch_fn *fn;
     void *arg;
     void *waiter;            /* the strand that waits for this job */
     filch_pool *waiter_pool; /* and its pool */
-    bool is_submitted;       /* malloc'ed by filch_submit; otherwise on the stack of filch_run */
     filch_atomic_u32 state;  /* of a job somebody waits for */
-} filch_job;
+
+    /* Called at its end, on its strand, as the last touch; NULL: it is that of a filch_run. */
+    void (*end)(filch_job *job, filch_pool *pool);
+
+    /* Called in place of it all, where there will be no memory to run it on; NULL: it waits for some. */
+    void (*refuse)(filch_job *job, filch_pool *pool);
+
+    /* What the task inherits. */
+    struct filch_scope *scope;
+    struct filch_binding *locals;
+};
 
 static inline bool filch_job_is_done(filch_job *job)
 {
@@ -45,5 +55,8 @@ static inline bool filch_job_is_done(filch_job *job)
 
 /* Block this thread until the job is done. */
 void filch_job_wait(filch_job *job);
+
+/* The same, but for so long at most. */
+void filch_job_wait_for(filch_job *job, uint64_t ns);
 
 #endif

@@ -10,7 +10,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "worker/worker.h"
+#include "worker/lookout.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -116,12 +116,15 @@ static void reset_seats(filch_pool *pool)
     filch_store_relaxed(&pool->vacant.word, 0);
     filch_store_relaxed(&pool->thread_count, 0);
     filch_store_relaxed(&pool->pending, 0);
+    filch_store_relaxed(&pool->lookout, 0);
     for (unsigned i = pool->worker_count; i-- > 0;) {
         filch_worker *worker = pool->workers[i];
         memset(worker, 0, sizeof *worker);
         worker->pool = pool;
         worker->index = i;
         filch_victims_init(&worker->victims, i, pool->worker_count);
+        filch_queue_init(&worker->ready);
+        filch_queue_init(&worker->spawned);
         filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
     }
 }
@@ -209,7 +212,8 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
         goto free_workers;
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
-    filch_strands_init(&pool->strands, pool->options.stack_bytes);
+    filch_timers_init(&pool->timers);
+    filch_strands_init(&pool->strands, pool, pool->options.stack_bytes);
     err = filch_strands_use(&pool->strands, pool->kind, pool->options.deque_capacity,
                             pool->options.deque_block);
     if (err)
@@ -275,6 +279,7 @@ int filch_pool_destroy(filch_pool *pool)
 
     if (err)
         return err;
+    filch_parts_end(&pool->parts, false);
     stop_threads(pool);
     if (pool->options.report_overflow)
         filch_overflow_remove();
@@ -296,6 +301,8 @@ static void rebuild(filch_pool *pool)
     /* What was queued is the parent's, and may lie on stacks that are gone. */
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
+    filch_timers_init(&pool->timers);
+    filch_parts_end(&pool->parts, true);
     filch_strands_rebuild(&pool->strands);
     reset_seats(pool);
 }
@@ -406,14 +413,34 @@ static bool visit(filch_pool *pool, filch_job *job)
     return has_strand;
 }
 
+static bool has_no_threads(filch_pool *pool)
+{
+    /* relaxed: both only grow in the direction that matters; whoever leaves a seat looks again. */
+    return filch_load_relaxed(&pool->thread_count) == 0 &&
+           filch_sleep_sleeper_count(&pool->sleep) == 0;
+}
+
 /* Where no thread can be started, those who come from outside do the work. */
 static void visit_if_no_threads(filch_pool *pool)
 {
-    /* relaxed: both only grow in the direction that matters; whoever leaves a seat looks again. */
-    if (filch_load_relaxed(&pool->thread_count) == 0 && filch_sleep_sleeper_count(&pool->sleep) == 0)
-        while ((!filch_queue_is_empty(&pool->inject) || !filch_queue_is_empty(&pool->ready)) &&
-               visit(pool, NULL))
+    if (has_no_threads(pool) && !filch_worker_self_in(pool))
+        while (filch_pool_has_queued(pool) && visit(pool, NULL))
             ;
+}
+
+/* Wait until the job is done. Where there are no threads, nobody else watches the timers. */
+static void wait_outside(filch_pool *pool, filch_job *job)
+{
+    while (has_no_threads(pool) && !filch_visit_self() && !filch_job_is_done(job)) {
+        /* relaxed: a hint; another one that starts a timer watches it, too. */
+        uint64_t next_ns = filch_load_relaxed(&pool->timers.next_ns), now_ns = filch_clock_ns();
+        if (next_ns == FILCH_NEVER_NS)
+            break;
+        filch_job_wait_for(job, next_ns > now_ns ? next_ns - now_ns : 0);
+        filch_pool_fire_timers(pool);
+        visit_if_no_threads(pool);
+    }
+    filch_worker_wait(job);
 }
 
 void filch_pool_inject(filch_pool *pool, filch_job *job)
@@ -423,11 +450,43 @@ void filch_pool_inject(filch_pool *pool, filch_job *job)
     visit_if_no_threads(pool);
 }
 
-void filch_pool_resume(filch_pool *pool, filch_strand *strand)
+void filch_pool_resume(filch_pool *pool, filch_link *strands)
 {
-    filch_queue_push(&pool->ready, &strand->link);
+    if (!strands)
+        return;
+    filch_queue_push_list(&pool->ready, strands);
     filch_pool_notify(pool, NULL);
     visit_if_no_threads(pool);
+}
+
+void filch_strand_resume(filch_strand *strand)
+{
+    filch_pool *pool = strand->pool;
+    filch_worker *worker = filch_worker_self_in(pool);
+
+    if (worker) {
+        filch_lookout_notify(worker, filch_queue_push(&worker->ready, &strand->link));
+        return;
+    }
+    /* The waiter keeps its pool alive until it goes on; from then on we do, until we have let go of it. */
+    strand->link.next = NULL;
+    filch_pool_begin(pool);
+    filch_pool_resume(pool, &strand->link);
+    filch_pool_end(pool);
+}
+
+void filch_pool_spawn(filch_pool *pool, filch_job *job)
+{
+    filch_worker *worker = filch_worker_self_in(pool);
+
+    if (worker) {
+        filch_queue_push(&worker->spawned, &job->link);
+        filch_pool_notify(pool, worker);
+    } else {
+        filch_pool_begin(pool);
+        filch_pool_inject(pool, job);
+        filch_pool_end(pool);
+    }
 }
 
 /* Run a task of a task of this pool, whose seat we hold, so that nobody else might ever come to run it. Without a strand
@@ -465,7 +524,7 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
             filch_pool_inject(pool, &job);
         else
             visit_if_no_threads(pool);
-        filch_worker_wait(&job);
+        wait_outside(pool, &job);
     }
     filch_pool_end(pool);
     return err;
@@ -473,9 +532,15 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
 
 /* A submitted job, and what was submitted by value. */
 typedef struct submitted_job {
-    filch_job job; /* first: run_job frees the job */
+    filch_job job; /* first: end_submitted frees the job */
     _Alignas(max_align_t) unsigned char copy[];
 } submitted_job;
+
+static void end_submitted(filch_job *job, filch_pool *pool)
+{
+    free(job);
+    filch_pool_end(pool);
+}
 
 /* With a copy of `bytes`, or without (0) and with the argument itself. */
 static int submit(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
@@ -491,7 +556,7 @@ static int submit(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
     if (bytes > 0)
         memcpy(submitted->copy, arg, bytes);
     submitted->job =
-        (filch_job){.fn = fn, .arg = bytes > 0 ? submitted->copy : (void *)arg, .is_submitted = true};
+        (filch_job){.fn = fn, .arg = bytes > 0 ? submitted->copy : (void *)arg, .end = end_submitted};
     filch_pool_begin(pool);
     filch_pool_inject(pool, &submitted->job);
     return 0;

@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "strand/inherit.h"
+#include "worker/lookout.h"
 #include "worker/thread.h"
 
 #include <stdlib.h>
@@ -26,6 +28,10 @@
 
 /* At its hastiest a worker waits for 1 / 16 of the time it may. */
 #define HASTE_MAX 4
+
+/* Every so often a worker looks first where others may wait for long: strands that resume each other for ever must not keep it
+ * from what comes from outside. */
+#define TURNS_TO_FAIRNESS 61
 
 static _Thread_local const filch_visit *self_visit;
 
@@ -61,6 +67,8 @@ static void run_stolen(filch_strand *self)
 
     ((filch_thunk *)thunk)(filch_split_slots(&self->split), task);
 
+    if (self->at_end)
+        self->at_end(self);
     /* release [task-done], acquire [strand-waits]. The slot is its forker's again after this. */
     uintptr_t state = filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
     if (state & FILCH_TASK_AWAITED)
@@ -79,8 +87,10 @@ static void finish_job(filch_job *job)
     case FILCH_JOB_SUSPENDED: {
         /* The waiter keeps its pool alive until it goes on; from then on we do, until we have let go of it. */
         filch_pool *pool = job->waiter_pool;
+        filch_strand *waiter = job->waiter;
+        waiter->link.next = NULL;
         filch_pool_begin(pool);
-        filch_pool_resume(pool, job->waiter);
+        filch_pool_resume(pool, &waiter->link);
         filch_pool_end(pool);
         break;
     }
@@ -94,12 +104,33 @@ static void run_job(filch_strand *self)
 
     job->fn(filch_split_slots(&self->split), job->arg);
 
-    if (job->is_submitted) {
-        free(job);
-        filch_pool_end(pool);
-    } else {
+    if (self->at_end)
+        self->at_end(self);
+    if (job->end)
+        job->end(job, pool);
+    else
         finish_job(job);
-    }
+}
+
+bool filch_strand_can_leave(const filch_strand *strand)
+{
+    /* In the child of a fork() made by its task there is no loop to leave the strand to. */
+    return strand && strand->worker && filch_pool_is_alive(strand->pool);
+}
+
+void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what)
+{
+    filch_worker *worker = strand->worker;
+
+    worker->leave = why;
+    worker->waits_for = what;
+    if (why == FILCH_LEAVE_FOR_CHILD || why == FILCH_LEAVE_FOR_JOB)
+        /* relaxed: for those who look from outside. */
+        filch_store_relaxed(&strand->waits_at,
+                            why == FILCH_LEAVE_FOR_CHILD ? "a stolen task" : "a filch_run");
+    filch_strand_leave(strand);
+    /* relaxed: as above. */
+    filch_store_relaxed(&strand->waits_at, NULL);
 }
 
 void filch_worker_wait(filch_job *job)
@@ -108,13 +139,10 @@ void filch_worker_wait(filch_job *job)
     /* relaxed: own variable. */
     filch_strand *strand = visit ? filch_load_relaxed(&visit->worker->strand) : NULL;
 
-    /* In the child of a fork() made by this task there is no loop to leave the strand to. */
-    if (!strand || !filch_pool_is_alive(visit->worker->pool)) {
+    if (!filch_strand_can_leave(strand))
         filch_job_wait(job);
-    } else if (!filch_job_is_done(job)) {
-        visit->worker->waits_for_job = job;
-        filch_strand_leave(strand);
-    }
+    else if (!filch_job_is_done(job))
+        filch_worker_leave(strand, FILCH_LEAVE_FOR_JOB, job);
 }
 
 /* ---- the loop ---------------------------------------------------------------------------------- */
@@ -164,19 +192,79 @@ static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *),
     strand->argument = argument;
     strand->open_forks = 0;
     strand->keeps_all = false;
+    strand->at_end = NULL;
     /* relaxed: a hint for guests that choose whom to help. */
     filch_store_relaxed(&strand->root, root);
     return strand;
 }
 
-static filch_strand *take_injected(filch_worker *worker)
+static filch_strand *prepare_job(filch_worker *worker, filch_link *link)
 {
-    filch_link *link = have_spare(worker) ? filch_queue_take(&worker->pool->inject) : NULL;
-    if (!link)
-        return NULL;
     filch_job *job = (filch_job *)link;
+    filch_strand *strand = prepare(worker, run_job, job, job);
+
+    filch_strand_begin_task(strand, job->scope, job->locals);
     filch_count(worker, FILCH_COUNT_injected);
-    return prepare(worker, run_job, job, job);
+    return strand;
+}
+
+static filch_strand *prepare_stolen(filch_worker *worker, filch_slot *task)
+{
+    /* relaxed: its strand's root cannot change while the task is ours. */
+    filch_strand *strand =
+        prepare(worker, run_stolen, task, filch_load_relaxed(&filch_strand_of(task)->root));
+
+    filch_strand_inherit(strand, task);
+    filch_count(worker, FILCH_COUNT_stolen);
+    return strand;
+}
+
+static filch_strand *take_job(filch_worker *worker, filch_queue *queue)
+{
+    filch_link *link = have_spare(worker) ? filch_queue_take(queue) : NULL;
+    return link ? prepare_job(worker, link) : NULL;
+}
+
+static filch_strand *take_ready(filch_queue *queue)
+{
+    filch_link *link = filch_queue_take(queue);
+    return link ? filch_strand_of_link(link) : NULL;
+}
+
+/* Half of what lies in another worker's queue; all but the first into our own. */
+static filch_link *take_half(filch_worker *worker, filch_queue *from, filch_queue *to)
+{
+    filch_link *rest, *first = filch_queue_take_half(from, &rest);
+
+    if (rest) {
+        filch_queue_push_list(to, rest);
+        /* Nobody saw it on the way. */
+        filch_pool_notify(worker->pool, worker);
+    }
+    return first;
+}
+
+/* What another worker has beside the strand that it runs: strands to take over, jobs, tasks of strands that wait. */
+static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
+{
+    filch_link *link;
+    filch_slot *task;
+
+    if (!worker->root) {
+        link = filch_lookout_may_take(worker, victim)
+                   ? take_half(worker, &victim->ready, &worker->ready)
+                   : NULL;
+        if (link) {
+            filch_count(worker, FILCH_COUNT_mugged);
+            return filch_strand_of_link(link);
+        }
+        link = worker->spare ? take_half(worker, &victim->spawned, &worker->spawned) : NULL;
+        if (link)
+            return prepare_job(worker, link);
+    }
+    if (worker->spare && filch_parked_steal(&victim->parked, worker->root, &task))
+        return prepare_stolen(worker, task);
+    return NULL;
 }
 
 /* One round over all other workers. With `ask`, those that have nothing public are asked for more. */
@@ -184,10 +272,16 @@ static filch_strand *steal(filch_worker *worker, bool ask)
 {
     filch_pool *pool = worker->pool;
 
-    if (pool->worker_count == 1 || !have_spare(worker))
+    if (pool->worker_count == 1)
         return NULL;
+    bool has_spare = have_spare(worker);
     for (unsigned k = 0; k + 1 < pool->worker_count; k++) {
         unsigned v = filch_victims_visit(&worker->victims, pool->policy, k);
+        filch_strand *aside = steal_aside(worker, pool->workers[v]);
+        if (aside)
+            return aside;
+        if (!has_spare)
+            continue;
         /* acquire [strand-shown] */
         filch_strand *victim = filch_load_acquire(&pool->workers[v]->strand);
         if (!victim)
@@ -208,10 +302,7 @@ static filch_strand *steal(filch_worker *worker, bool ask)
                 break;
             }
             worker->victims.last = v;
-            filch_count(worker, FILCH_COUNT_stolen);
-            /* relaxed: its strand's root cannot change while the task is ours. */
-            return prepare(worker, run_stolen, task,
-                           filch_load_relaxed(&filch_strand_of(task)->root));
+            return prepare_stolen(worker, task);
         case FILCH_STEAL_LOST:
             filch_count(worker, FILCH_COUNT_lost);
             break;
@@ -226,32 +317,65 @@ static filch_strand *steal(filch_worker *worker, bool ask)
     return NULL;
 }
 
-static filch_strand *take_ready(filch_pool *pool)
+void filch_pool_fire_timers(filch_pool *pool)
 {
-    filch_link *link = filch_queue_take(&pool->ready);
-    return link ? filch_strand_of_link(link) : NULL;
+    filch_link *strands =
+        filch_timers_are_due(&pool->timers) ? filch_timers_fire(&pool->timers) : NULL;
+    if (!strands)
+        return;
+    filch_queue_push_list(&pool->ready, strands);
+    filch_pool_notify(pool, NULL);
 }
 
+/* From outside: strands that were resumed there, or by a timer; new tasks. */
+static filch_strand *take_outside(filch_worker *worker)
+{
+    filch_pool *pool = worker->pool;
+
+    filch_pool_fire_timers(pool);
+    filch_strand *strand = take_ready(&pool->ready);
+    return strand ? strand : take_job(worker, &pool->inject);
+}
+
+/* Strands that may go on come before tasks, and those of this worker before others. A guest only steals. */
 static filch_strand *find(filch_worker *worker, bool ask)
 {
     filch_strand *strand = worker->next;
+    filch_slot *task;
+
     worker->next = NULL;
-    if (!strand && !worker->root) {
-        strand = take_ready(worker->pool);
+    if (strand)
+        return strand;
+    if (!worker->root) {
+        /* relaxed: own variable; others take it as a hint. */
+        uint32_t turn = filch_load_relaxed(&worker->turn) + 1;
+        filch_store_relaxed(&worker->turn, turn);
+        if (turn % TURNS_TO_FAIRNESS == 0) {
+            strand = take_outside(worker);
+            if (!strand)
+                strand = take_job(worker, &worker->spawned);
+        }
         if (!strand)
-            strand = take_injected(worker);
+            strand = take_ready(&worker->ready);
+        if (!strand)
+            strand = take_job(worker, &worker->spawned);
+        if (!strand)
+            strand = take_outside(worker);
     }
+    if (!strand && have_spare(worker) && filch_parked_steal(&worker->parked, worker->root, &task))
+        strand = prepare_stolen(worker, task);
     return strand ? strand : steal(worker, ask);
 }
 
-/* The strand has left its stack to wait for a stolen child. */
+/* ---- a strand has left its stack --------------------------------------------------------------- */
+
+/* To wait for a stolen child. */
 static void await_child(filch_worker *worker, filch_strand *strand)
 {
     filch_slot *child = worker->waits_for;
     /* acquire [task-done] */
     uintptr_t state = filch_load_acquire(&child->state);
 
-    worker->waits_for = NULL;
     filch_count(worker, FILCH_COUNT_suspensions);
     /* release [strand-waits]: from here on the strand belongs to whoever completes the child.
      * acquire [task-done]: or it is complete. */
@@ -263,10 +387,9 @@ static void await_child(filch_worker *worker, filch_strand *strand)
 /* The same for a filch_run in a task. */
 static void await_job(filch_worker *worker, filch_strand *strand)
 {
-    filch_job *job = worker->waits_for_job;
+    filch_job *job = worker->waits_for;
     uint32_t state = FILCH_JOB_PENDING;
 
-    worker->waits_for_job = NULL;
     filch_count(worker, FILCH_COUNT_suspensions);
     job->waiter = strand;
     job->waiter_pool = worker->pool;
@@ -275,45 +398,116 @@ static void await_job(filch_worker *worker, filch_strand *strand)
         worker->next = strand;
 }
 
+/* To wait for the end of strand->wait. Tasks that it leaves behind can be stolen, and so are shown before anybody can resume it. */
+static void await_end(filch_worker *worker, filch_strand *strand)
+{
+    filch_pool *pool = worker->pool;
+    bool has_public = filch_strand_has_public(strand);
+
+    filch_count(worker, FILCH_COUNT_suspensions);
+    if (has_public)
+        filch_parked_add(&worker->parked, strand);
+    if (!filch_wait_park(&strand->wait))
+        worker->next = strand;
+    if (has_public)
+        filch_pool_notify(pool, worker);
+}
+
+static void leave(filch_worker *worker, filch_strand *strand)
+{
+    enum filch_leave why = worker->leave;
+
+    worker->leave = FILCH_LEAVE_ENDED;
+    worker->has_waited |= why == FILCH_LEAVE_TO_WAIT || why == FILCH_LEAVE_TO_YIELD;
+    switch (why) {
+    case FILCH_LEAVE_FOR_CHILD:
+        await_child(worker, strand);
+        break;
+    case FILCH_LEAVE_FOR_JOB:
+        await_job(worker, strand);
+        break;
+    case FILCH_LEAVE_TO_WAIT:
+        await_end(worker, strand);
+        break;
+    case FILCH_LEAVE_TO_YIELD:
+        if (filch_strand_has_public(strand))
+            filch_parked_add(&worker->parked, strand);
+        filch_lookout_notify(worker, filch_queue_push(&worker->ready, &strand->link));
+        break;
+    case FILCH_LEAVE_ENDED:
+        if (worker->spare)
+            filch_magazine_give(&worker->free, &worker->pool->strands, strand);
+        else
+            worker->spare = strand;
+        break;
+    }
+}
+
+/* A timer was started here, and we do not go to sleep: somebody else should watch it. */
+static void pay_watch(filch_worker *worker)
+{
+    worker->owes_watch = false;
+    if (filch_timers_is_unwatched(&worker->pool->timers))
+        filch_pool_notify(worker->pool, worker);
+}
+
 /* Run the strand until its task ends or waits. */
 static void run(filch_worker *worker, filch_strand *strand)
 {
+    if (worker->owes_watch)
+        pay_watch(worker);
+    filch_parked_remove(strand);
     strand->worker = worker;
     /* The first fork looks whether somebody is idle: who went to sleep meanwhile did not see this strand. */
     filch_strand_arm(strand);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, strand);
-    /* Of a strand that waited for its newest task, older ones may still be there: only with a deque that is first in first out. */
-    if (strand->kind && strand->kind->is_claimed && filch_strand_has_public(strand))
+    /* Of a strand that waited, tasks may still be there. Who looked meanwhile found it neither among those that wait nor here. */
+    if (filch_strand_has_public(strand))
         filch_pool_notify(worker->pool, worker);
 
     filch_strand_enter(strand, &worker->native);
 
     /* relaxed: thieves may find it for a while yet, and empty. */
     filch_store_relaxed(&worker->strand, NULL);
-    if (worker->waits_for) {
-        await_child(worker, strand);
-    } else if (worker->waits_for_job) {
-        await_job(worker, strand);
-    } else if (worker->spare) {
-        filch_magazine_give(&worker->free, &worker->pool->strands, strand);
-    } else {
-        worker->spare = strand;
+    leave(worker, strand);
+}
+
+/* Are there strands to go on with, for which nobody else will wake somebody? */
+static bool look_for_ready(filch_pool *pool)
+{
+    bool found = !filch_queue_is_empty(&pool->ready), is_manned = filch_lookout_is_manned(pool);
+    for (unsigned i = 0; !found && i < pool->worker_count; i++) {
+        /* seq_cst [queued-or-sleep] */
+        uint32_t count = filch_load_seq_cst(&pool->workers[i]->ready.count);
+        found = count > is_manned;
     }
+    return found;
 }
 
 /* Is there work that nobody has? Strands that show none are asked to publish what they have: all of them, since what was
  * found may be gone before somebody comes for it. */
 static bool look_everywhere(filch_pool *pool)
 {
-    bool found = !filch_queue_is_empty(&pool->ready) || !filch_queue_is_empty(&pool->inject);
+    bool found = look_for_ready(pool) || !filch_queue_is_empty(&pool->inject) ||
+                 filch_timers_is_unwatched(&pool->timers);
     for (unsigned i = 0; i < pool->worker_count; i++) {
+        filch_worker *worker = pool->workers[i];
+        found |= !filch_queue_is_empty(&worker->spawned) || !filch_parked_is_empty(&worker->parked);
         /* acquire [strand-shown], seq_cst [strand-or-sleep] */
-        filch_strand *strand = filch_load_seq_cst(&pool->workers[i]->strand);
+        filch_strand *strand = filch_load_seq_cst(&worker->strand);
         if (!strand)
             continue;
         found |= filch_strand_look(strand);
     }
+    return found;
+}
+
+bool filch_pool_has_queued(filch_pool *pool)
+{
+    bool found = look_for_ready(pool) || !filch_queue_is_empty(&pool->inject);
+    for (unsigned i = 0; !found && i < pool->worker_count; i++)
+        found = !filch_queue_is_empty(&pool->workers[i]->spawned);
     return found;
 }
 
@@ -380,6 +574,43 @@ static filch_strand *search(filch_worker *worker, filch_job *job)
     return strand;
 }
 
+static bool is_anything_running(filch_pool *pool)
+{
+    bool found = false;
+    for (unsigned i = 0; !found && i < pool->worker_count; i++)
+        /* relaxed: whoever stops running looks at this, too. */
+        found = filch_load_relaxed(&pool->workers[i]->strand);
+    return found;
+}
+
+static void refuse_jobs(filch_pool *pool, filch_queue *queue)
+{
+    filch_link *kept = NULL, **last = &kept, *link;
+
+    while ((link = filch_queue_take(queue))) {
+        filch_job *job = (filch_job *)link;
+        if (job->refuse) {
+            job->refuse(job, pool);
+        } else {
+            *last = link;
+            last = &link->next;
+        }
+    }
+    *last = NULL;
+    filch_queue_push_list(queue, kept);
+}
+
+/* There is no memory for another strand. If all that there are wait, perhaps for a task that cannot begin, nobody would ever go on: so these tasks end with an
+ * error. */
+static void refuse_all_jobs(filch_pool *pool)
+{
+    if (is_anything_running(pool))
+        return;
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        refuse_jobs(pool, &pool->workers[i]->spawned);
+    refuse_jobs(pool, &pool->inject);
+}
+
 /* After a sleep nothing is in this core's caches. Fetch what the first task needs all at once, and not one after the other. */
 static void fetch_cold(filch_worker *worker)
 {
@@ -395,6 +626,36 @@ static void fetch_cold(filch_worker *worker)
         __builtin_prefetch(filch_split_slots(&strand->split), 1);
         __builtin_prefetch((char *)strand - 64, 1);
     }
+}
+
+/* Sleep until called; meanwhile end what is due. That is done in bed: the seat may be somebody else's by then, so nothing of the worker's own is
+ * touched. False: the thread shall end. */
+static bool sleep_and_watch(filch_worker *worker, uint64_t until_ns, bool is_lookout)
+{
+    filch_pool *pool = worker->pool;
+    enum filch_bed_state bed;
+
+    do {
+        bool has_end = until_ns != FILCH_NEVER_NS || is_lookout;
+        uint64_t now_ns = has_end ? filch_clock_ns() : 0;
+        uint64_t end_ns = is_lookout && now_ns + FILCH_LOOK_NS < until_ns ? now_ns + FILCH_LOOK_NS : until_ns;
+        uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
+        struct timespec timeout = {.tv_sec = (time_t)(left_ns / 1000000000),
+                                   .tv_nsec = (long)(left_ns % 1000000000)};
+
+        bed = filch_seat_nap(&worker->seat, has_end ? &timeout : NULL);
+        if (bed == FILCH_BED_EMPTY && end_ns == until_ns) {
+            filch_timers_unwatch(&pool->timers, worker);
+            filch_pool_fire_timers(pool);
+            until_ns = filch_timers_watch(&pool->timers, worker);
+        }
+        if (is_lookout)
+            is_lookout = bed == FILCH_BED_EMPTY ? filch_lookout_look(worker)
+                                                : (filch_lookout_end(worker), false);
+    } while (bed == FILCH_BED_EMPTY);
+    /* Whoever watched and was called for something else looks for another to watch, once it has found something to run. */
+    worker->owes_watch = until_ns != FILCH_NEVER_NS && filch_timers_unwatch(&pool->timers, worker);
+    return bed != FILCH_BED_ENDED;
 }
 
 void *filch_worker_main(void *argument)
@@ -423,12 +684,16 @@ void *filch_worker_main(void *argument)
                 continue;
         }
         bool may_run = have_spare(worker);
+        if (!may_run)
+            refuse_all_jobs(pool);
         shelve_spare(worker);
         filch_sleep_push(&pool->sleep, worker->index,
                          searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
+        uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
+        bool is_lookout = filch_lookout_begin(worker);
         if (may_run)
             filch_pool_notify_if_work(pool);
-        else if (!filch_queue_is_empty(&pool->ready))
+        else if (look_for_ready(pool))
             filch_pool_notify(pool, worker);
         /* seq_cst [stop-or-sleep] */
         if (filch_load_seq_cst(&pool->stopping)) {
@@ -439,10 +704,11 @@ void *filch_worker_main(void *argument)
         filch_count(worker, FILCH_COUNT_sleeps);
         /* There is time to tidy up; relaxed: until we are called, at the latest when we would sleep. */
         while (filch_strands_trim(&pool->strands) &&
-               filch_load_relaxed(&worker->seat.bed) == FILCH_BED_EMPTY)
+               filch_load_relaxed(&worker->seat.bed) == FILCH_BED_EMPTY &&
+               !filch_timers_are_due(&pool->timers))
             ;
         uint64_t asleep_since = filch_clock_ticks();
-        if (!filch_seat_sleep(&worker->seat))
+        if (!sleep_and_watch(worker, until_ns, is_lookout))
             break;
         /* It would have paid to wait. */
         if (filch_clock_ticks() - asleep_since < filch_clock_ticks_in(pool->spin_ns))
@@ -454,15 +720,14 @@ void *filch_worker_main(void *argument)
     return NULL;
 }
 
-/* By a rare race a guest has run a task of somebody else, whose forker waited for it: that is not the guest's to go on with. */
-static void pass_on_foreign(filch_worker *worker, const filch_job *job)
+/* A guest does not go on with what it should run next: by a rare race it has run a task of somebody else, whose forker waited for it; or it leaves. */
+static void pass_on(filch_worker *worker)
 {
     filch_strand *next = worker->next;
-    /* relaxed: the strand is ours. */
-    if (!next || filch_load_relaxed(&next->root) == job)
-        return;
+
     worker->next = NULL;
-    filch_pool_resume(worker->pool, next);
+    filch_queue_push(&worker->pool->ready, &next->link);
+    filch_pool_notify(worker->pool, worker);
 }
 
 bool filch_worker_visit(filch_worker *worker, filch_job *job)
@@ -487,14 +752,17 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     if (!has_strand || !job) {
         strand = find(worker, true);
     } else {
-        filch_count(worker, FILCH_COUNT_injected);
-        strand = prepare(worker, run_job, job, job);
+        strand = prepare_job(worker, &job->link);
     }
+    worker->has_waited = false;
     while (strand) {
         run(worker, strand);
-        if (job)
-            pass_on_foreign(worker, job);
-        if (!worker->next && job && filch_job_is_done(job))
+        bool is_over = job && (worker->has_waited || filch_job_is_done(job));
+        /* relaxed: the strand is ours. */
+        if (worker->next && job &&
+            (worker->has_waited || filch_load_relaxed(&worker->next->root) != job))
+            pass_on(worker);
+        if (!worker->next && is_over)
             break;
         strand = search(worker, job);
     }

@@ -19,6 +19,9 @@
 #include "strand/strand.h"
 #include "worker/job.h"
 #include "worker/overflow.h"
+#include "worker/parked.h"
+#include "worker/part.h"
+#include "worker/timer.h"
 
 #include <filch/trace.h>
 
@@ -41,6 +44,23 @@ typedef struct filch_pace_note {
 
 #define FILCH_PACE_NOTES 16
 
+/* When a thief first saw the ready queue of another as it was: lookout.h. */
+typedef struct filch_glimpse {
+    uint32_t victim, turn; /* victim is its number plus 1 */
+    uint64_t ticks;
+} filch_glimpse;
+
+#define FILCH_GLIMPSES 8
+
+/* Why a strand leaves its stack: what its worker does next. */
+enum filch_leave {
+    FILCH_LEAVE_ENDED,     /* its task has ended: the strand is free */
+    FILCH_LEAVE_FOR_CHILD, /* waits for a stolen task: src/join/README.md */
+    FILCH_LEAVE_FOR_JOB,   /* waits for a task from outside, filch_run: worker/job.h */
+    FILCH_LEAVE_TO_WAIT,   /* waits for the end of strand->wait: strand/wait.h */
+    FILCH_LEAVE_TO_YIELD,  /* may go on, after the others */
+};
+
 struct filch_worker {
     filch_pool *pool;
     unsigned index;
@@ -53,15 +73,21 @@ struct filch_worker {
     /* Where thieves look. Written by whoever sits here. */
     FILCH_ATOMIC(filch_strand *) strand __attribute__((aligned(FILCH_CACHE_LINE)));
     FILCH_ATOMIC(filch_strand *) shelf; /* whoever needs a strand and gets none elsewhere may take it */
+    filch_queue ready;   /* strands whose wait has ended: made so by a task of this worker; anybody may take them */
+    filch_queue spawned; /* jobs of a task of this worker */
+    filch_atomic_u32 turn; /* how often it has looked for something to run */
+    filch_parked parked; /* strands that wait, with tasks to steal */
 
     /* All that follows belongs to whoever sits here. */
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
     filch_strand *next;    /* resume this one before anything else */
     filch_strand *spare;   /* an empty one, for the next task; on the shelf while nobody sits here */
+    enum filch_leave leave; /* why the strand left; next, what for */
+    void *waits_for;        /* a filch_slot or a filch_job */
+    bool has_waited;        /* a strand has left to wait: a guest leaves, too, since others may have to run for that to end */
+    bool owes_watch;        /* a timer was started that nobody may watch: filch_timers_is_unwatched */
+    filch_glimpse glimpses[FILCH_GLIMPSES];
     filch_magazine free;   /* more of them; empty while nobody sits here */
-    /* Why the strand left: it waits for a stolen child, or for a job; or, both NULL, its task has ended. */
-    filch_slot *waits_for;
-    filch_job *waits_for_job;
     void *root;            /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
     unsigned haste; /* it waits for work only for 1 / 2^haste of the time it may */
@@ -71,6 +97,8 @@ struct filch_worker {
 
     /* Written by whoever sits here, read by anyone. */
     filch_atomic_u64 counters[FILCH_COUNTER_COUNT];
+
+    uint32_t looked_turn; /* the lookout's: worker/lookout.h */
 };
 
 struct filch_pool {
@@ -83,9 +111,12 @@ struct filch_pool {
     filch_worker **workers;
     filch_strands strands;
     filch_queue inject; /* jobs */
-    filch_queue ready;  /* strands whose wait is over */
+    filch_queue ready;  /* strands whose wait was ended from outside, or by a timer */
+    filch_timers timers;
+    filch_parts parts;
     filch_sleep sleep;  /* seats of idle workers */
     filch_sleep vacant; /* seats whose thread could not be started: only for guests */
+    filch_atomic_u32 lookout; /* the number of the worker that is it, plus 1; 0: none */
     filch_atomic_u32 thread_count;
     filch_atomic_u32 stopping;
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
@@ -140,8 +171,26 @@ void filch_pool_inject(filch_pool *pool, filch_job *job);
 /* Work may have been left behind by who gives up a seat: wake somebody for it. */
 void filch_pool_notify_if_work(filch_pool *pool);
 
-/* A strand of this pool may go on. */
-void filch_pool_resume(filch_pool *pool, filch_strand *strand);
+/* Strands of this pool, linked by link.next, may go on. From any thread; the caller keeps the pool alive, and holds no lock. */
+void filch_pool_resume(filch_pool *pool, filch_link *strands);
+
+/* A strand may go on, whose wait the caller has ended. From any thread, which holds no lock. */
+void filch_strand_resume(filch_strand *strand);
+
+/* Let a worker run the job, of a task of this pool or from outside. The one who waits for its end keeps the pool alive. */
+void filch_pool_spawn(filch_pool *pool, filch_job *job);
+
+/* Leave the stack of the strand, which the caller is on; returns when it is resumed. */
+void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what);
+
+/* Is this strand one that can be left, or is the thread to be blocked? */
+bool filch_strand_can_leave(const filch_strand *strand);
+
+/* Strands or jobs that nobody runs. */
+bool filch_pool_has_queued(filch_pool *pool);
+
+/* End what is due. */
+void filch_pool_fire_timers(filch_pool *pool);
 
 /* Whether this process is the one the pool was created in, or rebuilt in. */
 bool filch_pool_is_alive(const filch_pool *pool);

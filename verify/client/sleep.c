@@ -36,7 +36,8 @@ static void setup(void)
     pool->worker_count = worker_count + 1;
     pool->workers = calloc(pool->worker_count, sizeof *pool->workers);
     pool->workers[worker_count] = &publisher;
-    filch_strands_init(&pool->strands, (size_t)16 << 10);
+    filch_timers_init(&pool->timers);
+    filch_strands_init(&pool->strands, pool, (size_t)16 << 10);
     strand = filch_strand_take(&pool->strands);
     filch_store_relaxed(&publisher.strand, strand);
     pool->sleep.seats = seats;

@@ -32,7 +32,8 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
     filch_store_relaxed(&pool->thread_count, worker_count);
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
-    filch_strands_init(&pool->strands, SMALL_STACK_BYTES);
+    filch_timers_init(&pool->timers);
+    filch_strands_init(&pool->strands, pool, SMALL_STACK_BYTES);
     size_t capacity, block;
     filch_kind_parse(SMALL_POOL_DEQUE, &pool->kind, &capacity, &block);
     filch_strands_use(&pool->strands, pool->kind, capacity, block);
@@ -41,10 +42,22 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
         worker->pool = pool;
         worker->index = i;
         worker->has_thread = true;
+        filch_queue_init(&worker->ready);
+        filch_queue_init(&worker->spawned);
         filch_victims_init(&worker->victims, i, worker_count);
         pool->sleep.seats[i] = &worker->seat;
     }
     return pool;
+}
+
+/* Before its thread calls filch_worker_main, which then begins with this: body(strand), as the task of a filch_run would. */
+static inline filch_strand *begin_with(filch_worker *worker, void (*body)(filch_strand *))
+{
+    have_spare(worker);
+    filch_strand *strand = prepare(worker, body, NULL, worker);
+    filch_strand_begin_task(strand, NULL, NULL);
+    filch_sleep_search(&worker->pool->sleep, FILCH_SEATS_MAX);
+    return worker->next = strand;
 }
 
 #endif

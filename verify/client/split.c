@@ -48,7 +48,8 @@ static void setup(void)
     pool = calloc(1, sizeof *pool);
     worker = calloc(1, sizeof *worker);
     worker->pool = pool;
-    filch_strands_init(&pool->strands, STACK_BYTES);
+    filch_timers_init(&pool->timers);
+    filch_strands_init(&pool->strands, pool, STACK_BYTES);
     strand = filch_strand_take(&pool->strands);
     strand->worker = worker;
     for (unsigned i = 0; i < idle; i++)

@@ -63,7 +63,7 @@ static void setup_ready(void)
 
 static void resume(void)
 {
-    filch_pool_resume(pool, waiting);
+    filch_pool_resume(pool, &waiting->link);
 }
 
 static void work(void)

@@ -26,21 +26,28 @@ static bool may_fail(unsigned *budget)
     return true;
 }
 
-/* 0: sleep. Otherwise return, with the result in *result. */
-static bool returns_at_once(thread *t, location *l, uint32_t expected, bool has_timeout,
+static uint64_t ns_of(const struct timespec *timeout)
+{
+    return (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
+}
+
+/* 0: sleep. Otherwise return, with the result in *result. Who runs into a time-out has that much time behind it. */
+static bool returns_at_once(thread *t, location *l, uint32_t expected, const struct timespec *timeout,
                             int *result)
 {
     *result = 0;
-    if (mc_newest(l)->value != expected)
+    if (mc_newest(l)->value != expected) {
         *result = -EAGAIN;
-    else if (has_timeout && may_fail(&t->timeouts))
+    } else if (timeout && may_fail(&t->timeouts)) {
+        t->clock_ns += ns_of(timeout);
         *result = -ETIMEDOUT;
-    else
+    } else {
         return may_fail(&t->spurious);
+    }
     return true;
 }
 
-static int futex_wait(uintptr_t address, uint32_t expected, bool has_timeout, const void *pc)
+static int futex_wait(uintptr_t address, uint32_t expected, const struct timespec *timeout, const void *pc)
 {
     const mc_site site = {.text = "futex wait", .pc = pc};
     int result;
@@ -50,7 +57,7 @@ static int futex_wait(uintptr_t address, uint32_t expected, bool has_timeout, co
     thread *t = mc.current;
     location *l = mc_locate(t, address, sizeof(uint32_t), site);
     mc_check_plain(t, address, sizeof(uint32_t), false, site);
-    bool returns = returns_at_once(t, l, expected, has_timeout, &result);
+    bool returns = returns_at_once(t, l, expected, timeout, &result);
     mc_spin_note(t, l, mc_newest(l)->rank);
     mc_visit(t, l, mc_newest(l)->rank, VISIT_READ, __ATOMIC_RELAXED);
     if (mc.is_traced)
@@ -63,7 +70,7 @@ static int futex_wait(uintptr_t address, uint32_t expected, bool has_timeout, co
     mc_tick(t);
     if (!returns) {
         t->waits_on = address;
-        t->has_timeout = has_timeout;
+        t->has_timeout = timeout != NULL;
         mc_block();
     }
     return result;
@@ -119,7 +126,7 @@ int mc_futex(volatile void *address, long op, uint32_t value, const struct times
 
     switch (op & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
-        return futex_wait((uintptr_t)address, value, timeout != NULL, pc);
+        return futex_wait((uintptr_t)address, value, timeout, pc);
     case FUTEX_WAKE:
         return futex_wake((uintptr_t)address, value, pc);
     default:

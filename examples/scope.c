@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* Tasks that wait: a scope that owns them, futures, deadlines, a value that travels along. */
+#include <errno.h>
+#include <filch/filch.h>
+#include <stdio.h>
+
+static const filch_key user = {"user"};
+
+/* As if from far away: the answer takes a while, and no thread waits for it. */
+static int fetch(filch_slot *f, void *arg, void **value)
+{
+    int err = filch_sleep_ns(f, 5000000);
+
+    *value = arg;
+    return err;
+}
+
+static int greet(filch_slot *f, void *arg)
+{
+    (void)arg;
+    printf("for %s\n", (const char *)filch_local(f, &user));
+    return 0;
+}
+
+static int never_ends(filch_slot *f, void *arg)
+{
+    (void)arg;
+    return filch_sleep_until(f, FILCH_NO_DEADLINE); /* -ECANCELED, some time */
+}
+
+static int call_that_blocks(void *arg)
+{
+    return *(int *)arg * 2;
+}
+
+static void run(filch_slot *f, void *arg)
+{
+    enum { COUNT = 1000 };
+    static filch_future futures[COUNT];
+    long sum = 0;
+    int number = 21;
+    filch_scope scope;
+    (void)arg;
+
+    /* A thousand answers of five milliseconds each, all at once. */
+    filch_scope_open(&scope, f, NULL, NULL);
+    for (long i = 0; i < COUNT; i++)
+        filch_async(f, &scope, &futures[i], fetch, (void *)i);
+    for (long i = 0; i < COUNT; i++) {
+        void *value;
+        if (filch_await(f, &futures[i], &value) == 0)
+            sum += (long)value;
+    }
+    printf("sum %ld, %s\n", sum, filch_scope_close(f, &scope) ? "with errors" : "without errors");
+
+    /* A value for all that is spawned from here. */
+    filch_binding binding;
+    filch_bind(f, &binding, &user, "ada");
+    filch_scope_open(&scope, f, NULL, NULL);
+    filch_spawn(f, &scope, greet, NULL);
+    filch_scope_close(f, &scope);
+    filch_unbind(f, &binding);
+
+    /* What has not ended at the deadline is cancelled. */
+    filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(10)};
+    filch_scope_open(&scope, f, NULL, &options);
+    filch_spawn(f, &scope, never_ends, NULL);
+    printf("%s\n", filch_scope_close(f, &scope) == -ETIMEDOUT ? "too late" : "in time");
+
+    /* A call that can only block, on a thread that is there for it. */
+    printf("%d\n", filch_blocking(f, FILCH_LANE_ANY, call_that_blocks, &number));
+}
+
+int main(void)
+{
+    filch_pool *pool;
+    if (filch_pool_create(&pool, NULL))
+        return 1;
+    filch_run(pool, run, NULL);
+    return filch_pool_destroy(pool);
+}

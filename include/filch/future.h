@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Futures: a value, or an error, that comes later.
+ *
+ *     filch_future future = FILCH_FUTURE_INIT;                on anybody's stack, or in anybody's struct
+ *     filch_async(f, &scope, &future, compute, &input);       a task of the scope will complete it; or
+ *     filch_future_set(&future, value, 0);                    anybody does: a task, a thread, a callback
+ *
+ *     void *value;
+ *     int err = filch_await(f, &future, &value);              waits; any number of waiters, any number of times
+ *
+ * A future is completed once; what comes later is ignored. Its memory has to stay until it is complete and nobody waits any more. The conventions of
+ * filch/wait.h hold.
+ */
+#ifndef FILCH_FUTURE_H
+#define FILCH_FUTURE_H
+
+#include <filch/scope.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct filch_future {
+    filch_atomic_u32 lock, state;
+    int err;
+    void *value;
+    filch_list waiters;
+} filch_future;
+
+/* clang-format off */
+#define FILCH_FUTURE_INIT {{0}, {0}, 0, NULL, {NULL, NULL}}
+/* clang-format on */
+FILCH_API void filch_future_init(filch_future *future);
+
+/* A task with a value: 0 and *value, or -errno. */
+typedef int filch_async_fn(filch_slot *f, void *arg, void **value);
+
+/*
+ * Let fn(f, arg, &value) run some time as a task of the scope, and complete `future` at its end. If the scope is cancelled before the task has begun, the future is
+ * complete with -ECANCELED. The future's error is not one of the scope. Returns 0, or an error as of filch_spawn: then the future is not touched.
+ */
+FILCH_API int filch_async(filch_slot *f, filch_scope *scope, filch_future *future, filch_async_fn *fn,
+                          void *arg);
+
+/* Complete it, with a value and 0, or with -errno. From any thread. False: it was complete. */
+FILCH_API bool filch_future_set(filch_future *future, void *value, int err);
+
+/* Wait until it is complete. Returns its error and, if `value` is not NULL, its value; or -ECANCELED, -ETIMEDOUT: the caller's wait has ended before. */
+FILCH_API int filch_await(filch_slot *f, filch_future *future, void **value);
+FILCH_API int filch_await_until(filch_slot *f, filch_future *future, void **value,
+                                uint64_t deadline_ns);
+
+/* The same without waiting: -EAGAIN, it is not complete. */
+FILCH_API int filch_future_try(filch_future *future, void **value);
+
+/* Wait until one of them is complete. Returns its number, or -ECANCELED, -ETIMEDOUT; -EINVAL there is none, or more than 64. */
+FILCH_API int filch_await_any(filch_slot *f, filch_future *const futures[], unsigned count,
+                              uint64_t deadline_ns);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A scope owns the tasks that are spawned into it: it is closed when all of them have ended.
+ *
+ *     filch_scope scope;
+ *     filch_scope_options options = {.cancel_on_error = true, .deadline_ns = filch_after_ms(500)};
+ *     filch_scope_open(&scope, f, pool, &options);     on the caller's stack, or wherever it likes
+ *     for (int i = 0; i < n; i++)
+ *         filch_spawn(f, &scope, fetch, &request[i]);  fetch(f, &request[i]) runs some time, may wait, returns 0 or -errno
+ *     int err = filch_scope_close(f, &scope);          waits for all of them; the first error, or 0
+ *
+ * A task may wait, for a lock, a channel, a timer, and meanwhile costs no thread. The tasks of a scope may spawn more into it. Scopes nest: a
+ * task opens one of its own and closes it before it returns.
+ *
+ * Cancellation is a request: once a scope is cancelled, by filch_scope_cancel, by its deadline or by the first error of a task if it was
+ * opened so, every wait of its tasks that has not ended returns -ECANCELED, and so does every later one, until the task returns. Tasks that have not begun do not
+ * run. What a task forked is cancelled with it. Clean-up that has to wait is put between filch_shield and filch_unshield.
+ */
+#ifndef FILCH_SCOPE_H
+#define FILCH_SCOPE_H
+
+#include <filch/local.h>
+#include <filch/pool.h>
+#include <filch/wait.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A task of a scope. `f` is its handle. Returns 0 or -errno: the scope keeps the first error. */
+typedef int filch_task_fn(filch_slot *f, void *arg);
+
+/* Zero means the default, everywhere but in `size`. */
+typedef struct filch_scope_options {
+    size_t size;          /* sizeof(filch_scope_options) */
+    uint64_t deadline_ns; /* then it is cancelled, and its close returns -ETIMEDOUT; as from filch_now_ns. 0: none */
+    unsigned task_limit;  /* filch_spawn waits while so many tasks have not ended: back-pressure. 0: none */
+    bool cancel_on_error; /* the first error of a task cancels the others */
+} filch_scope_options;
+
+/* The fields are the library's. */
+typedef struct filch_scope {
+    filch_pool *pool;
+    filch_atomic_u32 lock;
+    filch_atomic_u32 mark;       /* 0, or why it is cancelled: an errno */
+    filch_atomic_u32 task_count; /* that have not ended, plus 1 until it is being closed */
+    unsigned task_limit;
+    bool cancel_on_error, has_deadline;
+
+    /* Under the lock. */
+    int error;                    /* the first of a task */
+    bool is_done;                 /* all tasks have ended */
+    unsigned running_count;       /* tasks, where there is a limit */
+    struct filch_strand *strands; /* that have waited in it */
+    filch_list spawners;          /* who wait for the limit */
+    void *closer;                 /* who waits for the end of all */
+    uint64_t timer[8];            /* its deadline */
+} filch_scope;
+
+/*
+ * Open a scope. The tasks run in `pool`, or with NULL in that of the handle `f`, which is NULL outside of tasks. `options` may be NULL.
+ *
+ * Returns 0, or -EINVAL: neither a pool nor a handle, or the options are not those of this library. Then there is nothing to close.
+ */
+FILCH_API int filch_scope_open(filch_scope *scope, filch_slot *f, filch_pool *pool,
+                               const filch_scope_options *options);
+
+/*
+ * Let fn(f, arg) run some time as a task of the scope. Returns 0, or: -ENOMEM; -ECANCELED the scope is cancelled, or the caller was while it
+ * waited for the scope's limit. On an error the task does not run.
+ *
+ * A task needs a stack when it begins. If all there are belong to tasks that wait, and there is no memory for another, it does not run, and counts as one that
+ * has returned -ENOMEM; those that wait go on as ever.
+ */
+FILCH_API int filch_spawn(filch_slot *f, filch_scope *scope, filch_task_fn *fn, void *arg);
+
+/* The same with a copy of the `bytes` at `arg`, aligned as by malloc, freed after the task. */
+FILCH_API int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const void *arg,
+                               size_t bytes);
+
+/*
+ * Wait until all tasks have ended. The scope is gone then. Returns the first error of a task; else -ETIMEDOUT if the deadline has cancelled it, -ECANCELED if
+ * somebody else did; else 0. If the caller itself is cancelled while it waits here, it cancels the scope, and goes on waiting.
+ */
+FILCH_API int filch_scope_close(filch_slot *f, filch_scope *scope);
+
+/* Cancel all tasks of the scope. From any thread, as long as the scope is open; any number of times. */
+FILCH_API void filch_scope_cancel(filch_scope *scope);
+
+/* Is the task that has this handle cancelled? For those that compute and want to stop early. */
+FILCH_API bool filch_is_cancelled(filch_slot *f);
+
+/* Between these two, waits do not return -ECANCELED. They nest: filch_unshield gets what filch_shield has returned. */
+FILCH_API filch_slot *filch_shield(filch_slot *f);
+FILCH_API void filch_unshield(filch_slot *f, filch_slot *shield);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

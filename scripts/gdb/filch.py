@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""Strands of a filch pool, for gdb.
+
+    (gdb) source scripts/gdb/filch.py
+    (gdb) filch strands            what each strand does
+    (gdb) filch strands <pool>     of this pool, where no thread that is stopped works for one
+    (gdb) filch bt                 backtraces of all that wait
+    (gdb) filch bt <id>            of one
+
+Backtraces are made by lending a strand's saved registers to the selected thread; so they need a live process.
+"""
+import gdb
+
+GUARD_BYTES, HEADER_OFFSET = 64 << 10, 2048  # of src/strand/slab.c and filch/strand.h
+
+
+def pools(expression):
+    """The pool that was named; or those for which the threads work."""
+    if expression:
+        yield gdb.parse_and_eval(f"(struct filch_pool *)({expression})").dereference()
+        return
+    seen, selected = set(), gdb.selected_thread()
+    for thread in gdb.selected_inferior().threads():
+        thread.switch()
+        try:
+            visit = gdb.parse_and_eval("'worker.c'::self_visit")
+        except gdb.error:
+            continue
+        while visit:
+            pool = visit["worker"]["pool"]
+            if int(pool) not in seen:
+                seen.add(int(pool))
+                yield pool.dereference()
+            visit = visit["outer"]
+    selected.switch()
+    if not seen:
+        raise gdb.GdbError("no thread works for a pool; name one: filch strands <pool>")
+
+
+def strands(pool):
+    slabs = pool["strands"]["slabs"]
+    pointer, slab, found = gdb.lookup_type("struct filch_strand").pointer(), slabs["all"], []
+    while slab:
+        # As strand_at in src/strand/slab.c: the header of each lies behind a guard, a stack and an offset.
+        for i in range(int(slab["used"])):
+            address = int(slab["low"]) + i * int(slabs["span_bytes"]) + GUARD_BYTES + int(slabs["stack_bytes"]) + HEADER_OFFSET
+            found.append(gdb.Value(address).cast(pointer).dereference())
+        slab = slab["next_all"]
+    return sorted(found, key=lambda s: int(s["id"]))
+
+
+def running(pool):
+    """address of a strand: number of the worker that runs it"""
+    workers = [pool["workers"][i] for i in range(int(pool["worker_count"]))]
+    return {int(w["strand"]["filch_value"]): i for i, w in enumerate(workers)}
+
+
+def waits_at(strand):
+    at = strand["waits_at"]["filch_value"]
+    return at.string() if at else None
+
+
+class Lent:
+    """The saved registers of a strand in those of the selected thread, for as long as it takes."""
+
+    X86_64 = ["r15", "r14", "r13", "r12", "rbx", "rbp", "rip"]
+    AARCH64 = [f"x{i}" for i in range(19, 31)]
+
+    def __init__(self, strand):
+        sp = int(strand["context"]["sp"])
+        word = gdb.lookup_type("unsigned long")
+        load = lambda address: int(gdb.Value(address).cast(word.pointer()).dereference())
+        if "x86-64" in gdb.selected_frame().architecture().name():
+            self.registers = {name: load(sp + 8 + 8 * i) for i, name in enumerate(self.X86_64)}
+            self.registers["rsp"] = sp + 64
+        else:
+            self.registers = {name: load(sp + 8 * i) for i, name in enumerate(self.AARCH64)}
+            self.registers["pc"] = self.registers["x30"]
+            self.registers["sp"] = sp + 176
+
+    def __enter__(self):
+        gdb.newest_frame().select()
+        self.saved = {name: int(gdb.parse_and_eval(f"(unsigned long)${name}")) for name in self.registers}
+        for name, value in self.registers.items():
+            gdb.execute(f"set var ${name} = {value}")
+
+    def __exit__(self, *_):
+        for name, value in self.saved.items():
+            gdb.execute(f"set var ${name} = {value}")
+
+
+class Filch(gdb.Command):
+    """What the strands of a filch pool do: filch strands, filch bt."""
+
+    def __init__(self):
+        super().__init__("filch", gdb.COMMAND_STACK, prefix=True)
+
+
+class FilchStrands(gdb.Command):
+    """filch strands [<pool>]: what each strand does."""
+
+    def __init__(self):
+        super().__init__("filch strands", gdb.COMMAND_STACK)
+
+    def invoke(self, argument, from_tty):
+        for pool in pools(argument):
+            runs = running(pool)
+            print(f"pool '{pool['options']['name'].string()}', {int(pool['worker_count'])} workers")
+            for strand in strands(pool):
+                worker, at = runs.get(int(strand.address)), waits_at(strand)
+                if worker is not None:
+                    print(f"  strand {int(strand['id'])} runs on worker {worker}")
+                elif at:
+                    print(f"  strand {int(strand['id'])} waits for {at}")
+
+
+class FilchBacktrace(gdb.Command):
+    """filch bt [<id>]: backtraces of strands that wait."""
+
+    def __init__(self):
+        super().__init__("filch bt", gdb.COMMAND_STACK)
+
+    def invoke(self, argument, from_tty):
+        for pool in list(pools(None)):
+            runs = running(pool)
+            for strand in strands(pool):
+                at = waits_at(strand)
+                is_wanted = int(strand["id"]) == int(argument) if argument else at
+                if not is_wanted or int(strand.address) in runs:
+                    continue
+                print(f"strand {int(strand['id'])} waits for {at}")
+                with Lent(strand):
+                    gdb.execute("backtrace")
+
+
+Filch()
+FilchStrands()
+FilchBacktrace()

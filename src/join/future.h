@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What future.c and select.c share: a future's lock, its waiters, and whether it is complete.
+ *
+ * Edges
+ *   value-ready  filch_future_set -> filch_future_is_ready   carries value and err.
+ */
+#ifndef FILCH_JOIN_FUTURE_H
+#define FILCH_JOIN_FUTURE_H
+
+#include "join/wait.h"
+
+#include <filch/future.h>
+
+enum filch_future_state { FILCH_FUTURE_PENDING, FILCH_FUTURE_READY };
+
+static inline filch_lock *filch_future_lock(filch_future *future)
+{
+    return (filch_lock *)&future->lock;
+}
+
+/* Under the lock. */
+static inline filch_waiters *filch_future_waiters(filch_future *future)
+{
+    return (filch_waiters *)&future->waiters;
+}
+
+static inline bool filch_future_is_ready(filch_future *future)
+{
+    /* acquire [value-ready] */
+    return filch_load_acquire(&future->state) == FILCH_FUTURE_READY;
+}
+
+#endif

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A scope counts its tasks, and one for itself until it is being closed. Whoever counts to zero says so to the closer, under the lock, and the closer
+ * takes the lock once more before it returns: so nobody touches a scope that is gone.
+ *
+ * Strands that run a task of the scope are in its list from their first wait on, for filch_scope_cancel to find.
+ *
+ * Edges
+ *   scope-done      end_task -> filch_scope_close         carries all that the tasks did.
+ *   cancel-or-wait  filch_scope_cancel x filch_waiting_wait   forbids that one who cancels misses a wait which misses the mark.
+ */
+#include "join/scope.h"
+
+#include "base/fault.h"
+#include "join/spawn.h"
+#include "join/wait.h"
+#include "strand/inherit.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(filch_timer) <= sizeof((filch_scope *)0)->timer, "the timer has room");
+_Static_assert(sizeof(filch_waiters) == sizeof(filch_list), "a list of the public headers");
+_Static_assert(sizeof(filch_lock) == sizeof(filch_atomic_u32), "a lock of the public headers");
+
+static filch_lock *lock_of(filch_scope *scope)
+{
+    return (filch_lock *)&scope->lock;
+}
+
+static filch_waiters *spawners_of(filch_scope *scope)
+{
+    return (filch_waiters *)&scope->spawners;
+}
+
+/* ---- cancellation ------------------------------------------------------------------------------ */
+
+static void delist(filch_strand *strand)
+{
+    filch_scope *scope = strand->scope;
+
+    filch_lock_acquire(lock_of(scope));
+    *strand->scope_to = strand->scope_next;
+    if (strand->scope_next)
+        strand->scope_next->scope_to = strand->scope_to;
+    strand->scope_to = NULL;
+    filch_lock_release(lock_of(scope));
+}
+
+void filch_scope_enlist(filch_scope *scope, filch_strand *strand)
+{
+    /* Once per task. scope_to would say it, too, but neighbours in the list write to it. */
+    if (strand->at_end == delist)
+        return;
+    filch_lock_acquire(lock_of(scope));
+    strand->scope_next = scope->strands;
+    strand->scope_to = &scope->strands;
+    if (strand->scope_next)
+        strand->scope_next->scope_to = &strand->scope_next;
+    scope->strands = strand;
+    filch_lock_release(lock_of(scope));
+    strand->at_end = delist;
+}
+
+/* The first reason counts. Strands to be resumed are appended at **last. */
+static void cancel(filch_scope *scope, uint32_t why, filch_link ***last)
+{
+    filch_lock_acquire(lock_of(scope));
+    /* relaxed: under the lock. */
+    if (!filch_load_relaxed(&scope->mark)) {
+        /* seq_cst [cancel-or-wait] */
+        filch_store_seq_cst(&scope->mark, why);
+        for (filch_strand *strand = scope->strands; strand; strand = strand->scope_next)
+            if (filch_wait_cancel(&strand->wait) == FILCH_WAIT_RESUME) {
+                **last = &strand->link;
+                *last = &strand->link.next;
+            }
+    }
+    filch_lock_release(lock_of(scope));
+}
+
+/* A worker of the pool, or one who keeps it alive, as the tasks do until they have ended. */
+static void cancel_and_resume(filch_scope *scope, uint32_t why)
+{
+    filch_pool *pool = scope->pool;
+    filch_link *strands = NULL, **last = &strands;
+
+    filch_pool_begin(pool);
+    cancel(scope, why, &last);
+    *last = NULL;
+    filch_pool_resume(pool, strands);
+    filch_pool_end(pool);
+}
+
+void filch_scope_cancel(filch_scope *scope)
+{
+    cancel_and_resume(scope, ECANCELED);
+}
+
+static void pass_deadline(filch_timer *timer, filch_link ***last)
+{
+    cancel((filch_scope *)((char *)timer - offsetof(filch_scope, timer)), ETIMEDOUT, last);
+}
+
+bool filch_is_cancelled(filch_slot *f)
+{
+    filch_strand *strand = f ? filch_strand_of(f) : NULL;
+    /* relaxed: a task that learns of it late waits later. */
+    return strand && strand->scope && !filch_strand_is_shielded(strand, f) &&
+           filch_load_relaxed(&strand->scope->mark);
+}
+
+filch_slot *filch_shield(filch_slot *f)
+{
+    if (!f)
+        return NULL;
+    filch_strand *strand = filch_strand_of(f);
+    /* relaxed: thieves of what is forked from here on learn of it by [task-ready]. */
+    filch_slot *shield = filch_load_relaxed(&strand->shield);
+    if (!shield)
+        filch_store_relaxed(&strand->shield, f);
+    return shield;
+}
+
+void filch_unshield(filch_slot *f, filch_slot *shield)
+{
+    if (f)
+        /* relaxed: all that was forked meanwhile has been joined. */
+        filch_store_relaxed(&filch_strand_of(f)->shield, shield);
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------- */
+
+int filch_scope_open(filch_scope *scope, filch_slot *f, filch_pool *pool,
+                     const filch_scope_options *options)
+{
+    filch_scope_options o = {.size = sizeof o};
+
+    if (!pool && f)
+        pool = filch_strand_of(f)->pool;
+    if (!scope || !pool || (options && options->size != sizeof o))
+        return -EINVAL;
+    if (options)
+        o = *options;
+    *scope = (filch_scope){.pool = pool,
+                           .task_count = {1},
+                           .task_limit = o.task_limit,
+                           .cancel_on_error = o.cancel_on_error,
+                           .has_deadline = o.deadline_ns != 0 && o.deadline_ns != FILCH_NO_DEADLINE};
+    if (scope->has_deadline) {
+        filch_timer *timer = (filch_timer *)scope->timer;
+        timer->fire = pass_deadline;
+        if (filch_timer_start(&pool->timers, timer, o.deadline_ns)) {
+            filch_pool_begin(pool);
+            filch_pool_notify(pool, NULL);
+            filch_pool_end(pool);
+        }
+    }
+    return 0;
+}
+
+/* Wait until there are fewer tasks than the limit, and count one more. */
+static int enter_limited(filch_slot *f, filch_scope *scope)
+{
+    filch_waiting waiting;
+    filch_waiter waiter = {.waiting = &waiting};
+    int outcome = 0;
+
+    filch_lock_acquire(lock_of(scope));
+    if (scope->running_count < scope->task_limit) {
+        scope->running_count++;
+        filch_lock_release(lock_of(scope));
+        return 0;
+    }
+    filch_lock_release(lock_of(scope));
+
+    filch_waiting_begin(&waiting, f, "the task limit of a scope");
+    filch_lock_acquire(lock_of(scope));
+    bool is_in = scope->running_count < scope->task_limit;
+    if (is_in)
+        scope->running_count++;
+    else
+        filch_waiters_push(spawners_of(scope), &waiter);
+    filch_lock_release(lock_of(scope));
+    if (is_in) {
+        filch_waiting_drop(&waiting);
+        return 0;
+    }
+    outcome = filch_waiting_wait(&waiting, FILCH_NEVER_NS);
+    if (outcome < 0) {
+        filch_lock_acquire(lock_of(scope));
+        filch_waiters_remove(spawners_of(scope), &waiter);
+        filch_lock_release(lock_of(scope));
+    }
+    return outcome;
+}
+
+/* One of the limited has ended: its place goes to who waits, or is free. */
+static void leave_limited(filch_scope *scope)
+{
+    filch_wakes wakes = {NULL, NULL};
+
+    filch_lock_acquire(lock_of(scope));
+    if (!filch_waiters_wake(spawners_of(scope), &wakes))
+        scope->running_count--;
+    filch_lock_release(lock_of(scope));
+    filch_wakes_go(&wakes);
+}
+
+/* The last touch of the scope by one of its tasks. */
+static void end_task(filch_scope *scope)
+{
+    filch_wakes wakes = {NULL, NULL};
+
+    /* acq_rel [scope-done] */
+    if (filch_fetch_add_acq_rel(&scope->task_count, -1u) != 1)
+        return;
+    filch_lock_acquire(lock_of(scope));
+    scope->is_done = true;
+    if (scope->closer)
+        filch_waiting_end(scope->closer, 0, &wakes);
+    filch_lock_release(lock_of(scope));
+    filch_wakes_go(&wakes);
+}
+
+static void run_task(filch_slot *f, void *arg)
+{
+    filch_spawned *spawned = arg;
+    /* relaxed: as in filch_is_cancelled. */
+    bool is_cancelled = filch_load_relaxed(&spawned->job.scope->mark);
+
+    spawned->run(f, spawned, is_cancelled ? -ECANCELED : 0);
+}
+
+static void end_spawned(filch_job *job, filch_pool *pool)
+{
+    filch_spawned *spawned = (filch_spawned *)job;
+    filch_scope *scope = job->scope;
+    int err = spawned->err;
+
+    (void)pool;
+    free(spawned);
+    /* relaxed: what a task of a cancelled scope says of its cancellation is no news. */
+    if (err < 0 && !(err == -ECANCELED && filch_load_relaxed(&scope->mark))) {
+        filch_lock_acquire(lock_of(scope));
+        if (!scope->error)
+            scope->error = err;
+        filch_lock_release(lock_of(scope));
+        if (scope->cancel_on_error)
+            cancel_and_resume(scope, ECANCELED);
+    }
+    if (scope->task_limit)
+        leave_limited(scope);
+    end_task(scope);
+}
+
+static void refuse_spawned(filch_job *job, filch_pool *pool)
+{
+    filch_spawned *spawned = (filch_spawned *)job;
+
+    spawned->run(NULL, spawned, -ENOMEM);
+    end_spawned(job, pool);
+}
+
+/* The values that hold for `f`, copied to `to`. Returns how many; with NULL only counts. */
+static size_t copy_locals(filch_slot *f, filch_binding *to)
+{
+    size_t count = 0;
+
+    for (filch_binding *b = f ? filch_locals_of(f) : NULL; b; b = b->outer) {
+        if (to) {
+            to[count] = *b;
+            to[count].outer = b->outer ? &to[count + 1] : NULL;
+            to[count].from = NULL; /* holds everywhere on the new strand */
+        }
+        count++;
+    }
+    return count;
+}
+
+int filch_spawn_task(filch_slot *f, filch_scope *scope, filch_spawned_fn *run, size_t bytes,
+                     filch_spawned **out)
+{
+    size_t local_count = copy_locals(f, NULL);
+    size_t local_bytes = local_count * sizeof(filch_binding), all_bytes;
+
+    /* relaxed: a task that is spawned in the last moment does not run. */
+    if (filch_load_relaxed(&scope->mark))
+        return -ECANCELED;
+    bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    if (__builtin_add_overflow(bytes, sizeof(filch_spawned) + local_bytes, &all_bytes))
+        return -ENOMEM;
+    filch_spawned *spawned = filch_fault(FILCH_FAULT_MALLOC) ? NULL : malloc(all_bytes);
+    if (!spawned)
+        return -ENOMEM;
+    int err = scope->task_limit ? enter_limited(f, scope) : 0;
+    if (err) {
+        free(spawned);
+        return err;
+    }
+    filch_binding *locals = (filch_binding *)(void *)(spawned->room + bytes);
+    copy_locals(f, locals);
+    *spawned = (filch_spawned){
+        .job = {.fn = run_task, .arg = spawned, .end = end_spawned, .refuse = refuse_spawned, .scope = scope,
+                .locals = local_count > 0 ? locals : NULL},
+        .run = run};
+    /* relaxed: the caller keeps the scope open; the task is carried by the queue. */
+    filch_fetch_add_relaxed(&scope->task_count, 1);
+    *out = spawned;
+    return 0;
+}
+
+void filch_spawn_go(filch_spawned *spawned)
+{
+    filch_pool_spawn(spawned->job.scope->pool, &spawned->job);
+}
+
+static void run_plain(filch_slot *f, filch_spawned *spawned, int refused)
+{
+    spawned->err = refused ? refused : spawned->task(f, spawned->arg);
+}
+
+static int spawn(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const void *arg, size_t bytes)
+{
+    filch_spawned *spawned;
+
+    if (!scope || !fn || (bytes > 0 && !arg))
+        return -EINVAL;
+    int err = filch_spawn_task(f, scope, run_plain, bytes, &spawned);
+    if (err)
+        return err;
+    if (bytes > 0)
+        memcpy(spawned->room, arg, bytes);
+    spawned->task = fn;
+    spawned->arg = bytes > 0 ? spawned->room : (void *)arg;
+    filch_spawn_go(spawned);
+    return 0;
+}
+
+int filch_spawn(filch_slot *f, filch_scope *scope, filch_task_fn *fn, void *arg)
+{
+    return spawn(f, scope, fn, arg, 0);
+}
+
+int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const void *arg, size_t bytes)
+{
+    return spawn(f, scope, fn, arg, bytes);
+}
+
+/* ---- close ------------------------------------------------------------------------------------- */
+
+/* Wait for the end of all tasks. False: the caller was cancelled. */
+static bool wait_for_all(filch_slot *f, filch_scope *scope)
+{
+    filch_waiting waiting;
+
+    filch_waiting_begin(&waiting, f, "the tasks of a scope");
+    filch_lock_acquire(lock_of(scope));
+    bool is_done = scope->is_done;
+    scope->closer = &waiting;
+    filch_lock_release(lock_of(scope));
+    if (is_done)
+        filch_waiting_drop(&waiting);
+    else
+        filch_waiting_wait(&waiting, FILCH_NEVER_NS);
+    /* Also when it is done: whoever said so must have let go of the lock. */
+    filch_lock_acquire(lock_of(scope));
+    scope->closer = NULL;
+    is_done = scope->is_done;
+    filch_lock_release(lock_of(scope));
+    return is_done;
+}
+
+int filch_scope_close(filch_slot *f, filch_scope *scope)
+{
+    if (!scope)
+        return -EINVAL;
+    /* acq_rel [scope-done] */
+    if (filch_fetch_add_acq_rel(&scope->task_count, -1u) != 1 && !wait_for_all(f, scope)) {
+        filch_slot *shield = filch_shield(f);
+        filch_scope_cancel(scope);
+        wait_for_all(f, scope);
+        filch_unshield(f, shield);
+    }
+    if (scope->has_deadline)
+        filch_timer_stop(&scope->pool->timers, (filch_timer *)scope->timer);
+    /* relaxed: nobody else is left. */
+    uint32_t mark = filch_load_relaxed(&scope->mark);
+    return scope->error ? scope->error : -(int)mark;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thief reads the bindings of the strand that it stole from, which goes on binding and unbinding: hence the lock. Those that hold for the stolen task cannot
+ * be unbound before it is joined, so that the thief may keep the pointer to the innermost of them.
+ */
+#include "strand/inherit.h"
+
+#include <filch/local.h>
+
+/* Bindings of other strands hold for all of this one: it has inherited them. */
+static bool holds_for(const filch_binding *binding, const filch_slot *task)
+{
+    return filch_strand_of(binding->from) != filch_strand_of(task) || binding->from <= task;
+}
+
+static filch_binding *innermost(filch_strand *strand, const filch_slot *task)
+{
+    /* relaxed: under the lock, or our own. */
+    filch_binding *binding = filch_load_relaxed(&strand->locals);
+    while (binding && !holds_for(binding, task))
+        binding = binding->outer;
+    return binding;
+}
+
+void filch_strand_inherit(filch_strand *strand, filch_slot *task)
+{
+    filch_strand *forker = filch_strand_of(task);
+    filch_binding *locals = NULL;
+
+    /* relaxed: what was bound before the fork came with the task, by [task-ready]; the rest does not matter. */
+    if (filch_load_relaxed(&forker->locals)) {
+        filch_lock_acquire(&forker->locals_lock);
+        locals = innermost(forker, task);
+        filch_lock_release(&forker->locals_lock);
+    }
+    filch_strand_begin_task(strand, forker->scope, locals);
+    if (filch_strand_is_shielded(forker, task))
+        /* relaxed: nobody else looks at the strand yet. */
+        filch_store_relaxed(&strand->shield, filch_split_slots(&strand->split));
+}
+
+void filch_bind(filch_slot *f, filch_binding *binding, const filch_key *key, void *value)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    /* relaxed: our own. */
+    *binding = (filch_binding){filch_load_relaxed(&strand->locals), key, value, f};
+    filch_lock_acquire(&strand->locals_lock);
+    /* relaxed: under the lock, for thieves. */
+    filch_store_relaxed(&strand->locals, binding);
+    filch_lock_release(&strand->locals_lock);
+}
+
+void filch_unbind(filch_slot *f, filch_binding *binding)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    filch_lock_acquire(&strand->locals_lock);
+    /* relaxed: under the lock, for thieves. */
+    filch_store_relaxed(&strand->locals, binding->outer);
+    filch_lock_release(&strand->locals_lock);
+}
+
+filch_binding *filch_locals_of(filch_slot *f)
+{
+    return innermost(filch_strand_of(f), f);
+}
+
+void *filch_local(filch_slot *f, const filch_key *key)
+{
+    filch_binding *binding = f ? filch_locals_of(f) : NULL;
+    while (binding && binding->key != key)
+        binding = binding->outer;
+    return binding ? binding->value : NULL;
+}

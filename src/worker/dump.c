@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a pool is doing, in words, for people who wonder why it does not go on.
+ *
+ * Reads what others write meanwhile, without stopping them: only words that are atomic, and the list of strands under its lock.
+ */
+#include "worker/worker.h"
+
+#include <errno.h>
+
+static int worker_of(const filch_pool *pool, const filch_strand *strand)
+{
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        /* relaxed: for people. */
+        if (filch_load_relaxed(&pool->workers[i]->strand) == strand)
+            return (int)i;
+    return -1;
+}
+
+typedef struct dump {
+    const filch_pool *pool;
+    FILE *out;
+    unsigned free_count;
+} dump;
+
+static void print_strand(filch_strand *strand, void *context)
+{
+    dump *d = context;
+    const filch_pool *pool = d->pool;
+    FILE *out = d->out;
+    /* relaxed: for people, all of this. */
+    const char *at = filch_load_relaxed(&strand->waits_at);
+    uint64_t word = filch_load_relaxed(&strand->wait.word), split = filch_load_relaxed(&strand->split.word);
+    int worker = worker_of(pool, strand);
+
+    if (worker < 0 && !at) {
+        d->free_count++;
+        return;
+    }
+    fprintf(out, "  strand %u ", strand->id);
+    if (worker >= 0)
+        fprintf(out, "runs on worker %d", worker);
+    else if ((word & FILCH_WAIT_PHASE) == FILCH_WAIT_ENDED && (word & FILCH_WAIT_PARKED) == 0 && word)
+        fprintf(out, "may go on after waiting for %s", at);
+    else
+        fprintf(out, "waits for %s", at);
+    if (!strand->kind && filch_split_split(split) > filch_split_tail(split))
+        fprintf(out, ", with %u tasks to steal", filch_split_split(split) - filch_split_tail(split));
+    fputc('\n', out);
+}
+
+int filch_dump(filch_pool *pool, FILE *out)
+{
+    dump d = {pool, out, 0};
+
+    if (!pool || !out)
+        return -EINVAL;
+    /* relaxed: for people. */
+    fprintf(out, "pool '%s': %u workers, %u asleep; %u tasks from outside, %u waiting to run\n",
+            pool->options.name, pool->worker_count, filch_sleep_sleeper_count(&pool->sleep),
+            filch_load_relaxed(&pool->pending) & ~FILCH_POOL_AWAITED,
+            filch_load_relaxed(&pool->inject.count));
+    for (unsigned i = 0; i < pool->worker_count; i++) {
+        filch_worker *worker = pool->workers[i];
+        /* relaxed: for people. */
+        uint32_t ready = filch_load_relaxed(&worker->ready.count),
+                 spawned = filch_load_relaxed(&worker->spawned.count);
+        if (ready + spawned > 0)
+            fprintf(out, "  worker %u has %u strands to go on with, and %u tasks to begin\n", i, ready,
+                    spawned);
+    }
+    filch_lock_acquire(&pool->strands.slabs.lock);
+    filch_slabs_each(&pool->strands.slabs, print_strand, &d);
+    filch_lock_release(&pool->strands.slabs.lock);
+    fprintf(out, "  %u strands are free\n", d.free_count);
+    return ferror(out) ? -EIO : 0;
+}

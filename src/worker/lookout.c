@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The edges are in lookout.h.
+ */
+#include "worker/lookout.h"
+
+#include "base/clock.h"
+
+/* A strand that lies in the queue longer than this is not about to be taken by its worker. */
+#define LYING_NS 2000
+
+/* A worker that has come to its loop less often than this since the last look does not pass messages to and fro. */
+#define BUSY_TURNS 8
+
+void filch_lookout_notify(filch_worker *worker, uint32_t ready_count)
+{
+    if (ready_count > 1 || !filch_lookout_is_manned(worker->pool))
+        filch_pool_notify(worker->pool, worker);
+}
+
+static uint32_t ready_count_of(filch_worker *worker)
+{
+    /* seq_cst [ready-or-lookout] */
+    return filch_load_seq_cst(&worker->ready.count);
+}
+
+static uint32_t turn_of(filch_worker *worker)
+{
+    /* relaxed: a hint. */
+    return filch_load_relaxed(&worker->turn);
+}
+
+/* The rest of the role's duty is then somebody else's. */
+static void stop(filch_pool *pool)
+{
+    /* seq_cst [ready-or-lookout] */
+    filch_store_seq_cst(&pool->lookout, 0);
+}
+
+bool filch_lookout_begin(filch_worker *self)
+{
+    filch_pool *pool = self->pool;
+    uint32_t nobody = 0;
+    bool has_single = false;
+
+    for (unsigned i = 0; !has_single && i < pool->worker_count; i++)
+        has_single = ready_count_of(pool->workers[i]) == 1;
+    /* seq_cst [ready-or-lookout] */
+    if (!has_single || !filch_cas_seq_cst(&pool->lookout, &nobody, self->index + 1))
+        return false;
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        pool->workers[i]->looked_turn = turn_of(pool->workers[i]) - BUSY_TURNS;
+    return true;
+}
+
+void filch_lookout_end(filch_worker *self)
+{
+    stop(self->pool);
+}
+
+bool filch_lookout_look(filch_worker *self)
+{
+    filch_pool *pool = self->pool;
+    bool is_lying = false, is_busy = false;
+
+    for (unsigned i = 0; i < pool->worker_count; i++) {
+        filch_worker *worker = pool->workers[i];
+        uint32_t count = ready_count_of(worker), turn = turn_of(worker);
+        is_lying |= count > 1 || (count == 1 && turn == worker->looked_turn);
+        is_busy |= count > 0 || turn - worker->looked_turn >= BUSY_TURNS;
+        worker->looked_turn = turn;
+    }
+    if (is_busy && !is_lying)
+        return true;
+    stop(pool);
+    for (unsigned i = 0; !is_lying && i < pool->worker_count; i++)
+        is_lying = ready_count_of(pool->workers[i]) > 0;
+    if (is_lying)
+        filch_pool_notify(pool, NULL);
+    return false;
+}
+
+bool filch_lookout_may_take(filch_worker *thief, filch_worker *victim)
+{
+    /* relaxed: a hint. */
+    uint32_t count = filch_load_relaxed(&victim->ready.count), turn = turn_of(victim);
+    filch_glimpse *glimpse = &thief->glimpses[victim->index % FILCH_GLIMPSES];
+
+    if (count != 1)
+        return count > 1;
+    if (glimpse->victim == victim->index + 1 && glimpse->turn == turn)
+        return filch_clock_ticks() - glimpse->ticks > filch_clock_ticks_in(LYING_NS);
+    *glimpse = (filch_glimpse){victim->index + 1, turn, filch_clock_ticks()};
+    return false;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One ready strand is not worth a wake-up, if its worker is about to go on with it itself.
+ *
+ * Two tasks that pass a message to and fro wake each other all the time: each puts the other into the ready queue of their worker, and then waits. To
+ * wake another worker for each of these costs more than the message, and if it steals the strand, both workers wait for each other's cache lines. But the task
+ * may also go on for long, and then the other should not wait. So:
+ *
+ * A worker that is about to sleep, and sees a single strand in the ready queue of another, becomes the lookout: it sleeps for a tenth of a millisecond at a
+ * time. Whoever makes a single strand ready while there is a lookout wakes nobody. The lookout looks whether the worker has come to its loop since the last time (its `turn`
+ * has changed); if not, the strand is left lying, and somebody is woken for it. When no worker comes to its loop often any more, it stops. A searching thief, too, takes
+ * a single strand only if it has been lying for two microseconds.
+ *
+ * Edges
+ *   ready-or-lookout  filch_queue_push, filch_lookout_is_manned x stop, filch_queue_is_empty
+ *                     forbids that a strand counts on a lookout that has stopped, and that this one does not see the strand.
+ */
+#ifndef FILCH_WORKER_LOOKOUT_H
+#define FILCH_WORKER_LOOKOUT_H
+
+#include "worker/worker.h"
+
+#define FILCH_LOOK_NS 100000
+
+static inline bool filch_lookout_is_manned(filch_pool *pool)
+{
+    /* seq_cst [ready-or-lookout] */
+    return filch_load_seq_cst(&pool->lookout) != 0;
+}
+
+/* A strand was put into the ready queue of `worker` by one of its own tasks, and is one of so many: wake somebody for it, unless a lookout will see to
+ * it. */
+void filch_lookout_notify(filch_worker *worker, uint32_t ready_count);
+
+/* On the way to sleep: become the lookout, if there is something to look at, and nobody else does. */
+bool filch_lookout_begin(filch_worker *self);
+
+/* By the lookout, in bed, after some time. False: it is none any more; if anything is lying about, somebody was woken for it. */
+bool filch_lookout_look(filch_worker *self);
+
+/* By the lookout, when it is called. */
+void filch_lookout_end(filch_worker *self);
+
+/* May a searching thief take what is ready there? */
+bool filch_lookout_may_take(filch_worker *thief, filch_worker *victim);
+
+#endif

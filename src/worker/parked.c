@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The edges are in parked.h.
+ */
+#include "worker/parked.h"
+
+void filch_parked_add(filch_parked *parked, filch_strand *strand)
+{
+    filch_lock_acquire(&parked->lock);
+    strand->parked_next = parked->first;
+    strand->parked_to = &parked->first;
+    if (strand->parked_next)
+        strand->parked_next->parked_to = &strand->parked_next;
+    parked->first = strand;
+    /* relaxed: the strand is ours; [strand-waits] carries it to who runs it next. */
+    filch_store_relaxed(&strand->parked_in, parked);
+    /* seq_cst [parked-or-sleep] */
+    filch_fetch_add_seq_cst(&parked->count, 1);
+    filch_lock_release(&parked->lock);
+}
+
+static void unlink_strand(filch_parked *parked, filch_strand *strand)
+{
+    *strand->parked_to = strand->parked_next;
+    if (strand->parked_next)
+        strand->parked_next->parked_to = strand->parked_to;
+    /* relaxed: under the lock; only a count too low would hurt. */
+    filch_fetch_add_relaxed(&parked->count, -1u);
+    /* release [off-list]: who finds it so need not take the lock. */
+    filch_store_release(&strand->parked_in, NULL);
+}
+
+void filch_parked_remove(filch_strand *strand)
+{
+    /* acquire [off-list] */
+    filch_parked *parked = filch_load_acquire(&strand->parked_in);
+    if (!parked)
+        return;
+    filch_lock_acquire(&parked->lock);
+    /* relaxed: under the lock. A thief may have taken it off meanwhile. */
+    if (filch_load_relaxed(&strand->parked_in))
+        unlink_strand(parked, strand);
+    filch_lock_release(&parked->lock);
+}
+
+bool filch_parked_steal(filch_parked *parked, void *root, filch_slot **task)
+{
+    bool is_won = false;
+
+    /* relaxed: a hint; whoever goes to sleep looks again with filch_parked_is_empty. */
+    if (filch_load_relaxed(&parked->count) == 0)
+        return false;
+    filch_lock_acquire(&parked->lock);
+    for (filch_strand *strand = parked->first, *next; strand && !is_won; strand = next) {
+        filch_steal_result result;
+
+        next = strand->parked_next;
+        /* relaxed: constant while the strand waits. */
+        if (root && filch_load_relaxed(&strand->root) != root)
+            continue;
+        do
+            result = filch_strand_steal(strand, task);
+        while (result == FILCH_STEAL_LOST);
+        is_won = result == FILCH_STEAL_WON;
+        if (!is_won)
+            unlink_strand(parked, strand);
+    }
+    filch_lock_release(&parked->lock);
+    return is_won;
+}

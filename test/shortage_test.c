@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No memory for another stack, while all that there are belong to tasks that wait: an error for those that cannot begin, and the others go on.
+ */
+#include "watchdog.h"
+
+#include "base/fault.h"
+
+#include <filch/blocking.h>
+#include <filch/future.h>
+
+/* Fails from now on. */
+static filch_atomic_u32 has_no_memory, has_no_threads;
+
+bool filch_fault(enum filch_fault_kind kind)
+{
+    /* relaxed: a switch. */
+    return (kind == FILCH_FAULT_MAP && filch_load_relaxed(&has_no_memory)) ||
+           (kind == FILCH_FAULT_THREAD && filch_load_relaxed(&has_no_threads));
+}
+
+static void set(filch_atomic_u32 *fault, uint32_t value)
+{
+    /* relaxed: a switch. */
+    filch_store_relaxed(fault, value);
+}
+
+static counter ran, refused;
+
+static int wait_for_go(filch_slot *f, void *go)
+{
+    counter_add(&ran, 1);
+    return filch_await(f, go, NULL);
+}
+
+static bool has_error(filch_scope *scope)
+{
+    filch_lock_acquire((filch_lock *)&scope->lock);
+    bool has_one = scope->error;
+    filch_lock_release((filch_lock *)&scope->lock);
+    return has_one;
+}
+
+#define TASKS 1000
+
+/* The first of them get the stacks that there are; the others must not hang the scope. */
+static void spawn_into_shortage(filch_slot *f, void *arg)
+{
+    filch_future go = FILCH_FUTURE_INIT;
+    filch_scope scope;
+    (void)arg;
+
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    set(&has_no_memory, 1);
+    counter_set(&ran, 0);
+    for (int i = 0; i < TASKS; i++)
+        CHECK(filch_spawn(f, &scope, wait_for_go, &go) == 0);
+    while (!has_error(&scope))
+        CHECK(filch_sleep_ns(f, 100000) == 0);
+    CHECK(filch_future_set(&go, NULL, 0));
+    CHECK(filch_scope_close(f, &scope) == -ENOMEM);
+    CHECK(counter_get(&ran) < TASKS);
+    set(&has_no_memory, 0);
+
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    for (int i = 0; i < TASKS; i++)
+        CHECK(filch_spawn(f, &scope, wait_for_go, &go) == 0);
+    CHECK(filch_scope_close(f, &scope) == 0);
+}
+
+TEST(tasks_that_cannot_have_a_stack_end_with_an_error_and_others_go_on)
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        filch_pool *pool = watched_pool_of(workers);
+        assert_int_equal(filch_run(pool, spawn_into_shortage, NULL), 0);
+        watched_pool_destroy(pool);
+    }
+}
+
+static int seven(filch_slot *f, void *arg, void **value)
+{
+    (void)f, (void)arg;
+    *value = (void *)7;
+    return 0;
+}
+
+/* A task waits for one that needs another stack. */
+static void await_in_shortage(filch_slot *f, void *arg)
+{
+    filch_future future = FILCH_FUTURE_INIT;
+    filch_scope scope;
+    void *value;
+    (void)arg;
+
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_async(f, &scope, &future, seven, NULL) == 0);
+    int err = filch_await(f, &future, &value);
+    CHECK((err == 0 && value == (void *)7) || err == -ENOMEM);
+    counter_add(&refused, err == -ENOMEM);
+    CHECK(filch_scope_close(f, &scope) == 0);
+}
+
+TEST(a_task_that_waits_for_one_without_a_stack_is_told)
+{
+    counter_set(&refused, 0);
+    for (int i = 0; i < 20; i++) {
+        filch_pool *pool = watched_pool_of(1);
+        set(&has_no_memory, 1);
+        assert_int_equal(filch_run(pool, await_in_shortage, NULL), 0);
+        set(&has_no_memory, 0);
+        watched_pool_destroy(pool);
+    }
+    assert_int_equal(counter_get(&refused), 20);
+}
+
+/* ---- no threads -------------------------------------------------------------------------------- */
+
+static int nap(filch_slot *f, void *arg)
+{
+    (void)arg;
+    counter_add(&ran, 1);
+    return filch_sleep_ns(f, 200000);
+}
+
+static int five(void *arg)
+{
+    (void)arg;
+    return 5;
+}
+
+static void nap_many(filch_slot *f, void *arg)
+{
+    filch_future never = FILCH_FUTURE_INIT;
+    filch_scope scope;
+    (void)arg;
+
+    CHECK(filch_sleep_ns(f, 100000) == 0);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    for (int i = 0; i < 50; i++)
+        CHECK(filch_spawn(f, &scope, nap, NULL) == 0);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    CHECK(filch_await_until(f, &never, NULL, filch_after_ns(100000)) == -ETIMEDOUT);
+    CHECK(filch_blocking(f, FILCH_LANE_ANY, five, NULL) == 5);
+}
+
+TEST(without_threads_timers_fire_all_the_same)
+{
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        set(&has_no_threads, 1);
+        filch_pool *pool = watched_pool_of(workers);
+        counter_set(&ran, 0);
+        assert_int_equal(filch_run(pool, nap_many, NULL), 0);
+        assert_int_equal(counter_get(&ran), 50);
+        watched_pool_destroy(pool);
+        set(&has_no_threads, 0);
+    }
+}
+
+static void await_arg(filch_slot *f, void *future)
+{
+    CHECK(filch_await(f, future, NULL) == 0);
+    counter_add(&ran, 1);
+}
+
+static void *set_future(void *future)
+{
+    CHECK(filch_future_set(future, NULL, 0));
+    return NULL;
+}
+
+TEST(without_threads_who_completes_a_future_runs_those_who_wait)
+{
+    set(&has_no_threads, 1);
+    filch_pool *pool = watched_pool_of(2);
+    for (int i = 0; i < 100; i++) {
+        filch_future future = FILCH_FUTURE_INIT;
+        pthread_t thread;
+        counter_set(&ran, 0);
+        pthread_create(&thread, NULL, set_future, &future);
+        assert_int_equal(filch_run(pool, await_arg, &future), 0);
+        assert_int_equal(counter_get(&ran), 1);
+        pthread_join(thread, NULL);
+        watchdog_kick();
+    }
+    watched_pool_destroy(pool);
+    set(&has_no_threads, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_that_cannot_have_a_stack_end_with_an_error_and_others_go_on),
+        cmocka_unit_test(a_task_that_waits_for_one_without_a_stack_is_told),
+        cmocka_unit_test(without_threads_timers_fire_all_the_same),
+        cmocka_unit_test(without_threads_who_completes_a_future_runs_those_who_wait),
+    };
+    return cmocka_run_group_tests_name("shortage", tests, watchdog_start, watchdog_stop);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A strand that waits: its tasks are stolen meanwhile, whoever may go on does, and nobody sleeps over either.
+ *
+ * Workers are in filch_worker_main (src/worker/worker.c is part of this file): the first begins with a strand, the second asleep. The strand forks a task or not, then waits for a future; what follows
+ * is in the names below. A thread from outside may run the task itself: as a guest, who leaves when there is nothing to help with. A strand that is not resumed, or a
+ * task that nobody takes, leaves somebody waiting for ever.
+ *
+ * What a strand leaves behind when it goes on needs two preemptions or more to be missed; that program is walked through at random.
+ */
+#include "worker/worker.c"
+
+#include "mc/mc.h"
+#include "small_pool.h"
+
+#include <filch/future.h>
+#include <filch/task.h>
+
+/* Nobody's clock comes there, but by running into a time-out. */
+#define DEADLINE_NS 100000u
+#define CLOCK_STEP_NS 1
+
+static filch_pool *pool;
+static filch_future future = FILCH_FUTURE_INIT;
+static int payload, runs; /* plain: of who sets the future; of the task */
+static filch_atomic_u32 has_run, gone_on;
+static int went_on; /* plain: of the strand */
+
+static unsigned worker_count;
+static bool has_ready; /* the first worker begins with strands that may go on */
+static void (*body)(filch_strand *self);
+
+static void set(void)
+{
+    payload = 1;
+    filch_future_set(&future, &payload, 0);
+}
+
+static void await(filch_slot *f)
+{
+    void *value;
+    int err = filch_await(f, &future, &value);
+    mc_check(err == 0 && *(int *)value == 1, "the strand sees what it waited for");
+}
+
+static void run_task(filch_slot *f, void *is_set)
+{
+    (void)f;
+    runs++;
+    filch_store_release(&has_run, 1);
+    if (is_set)
+        set();
+}
+
+/* ---- what the first strand does ---------------------------------------------------------------- */
+
+static void only_wait(filch_strand *self)
+{
+    await(filch_split_slots(&self->split));
+    went_on = 1;
+}
+
+/* Its task completes what it waits for: it must be stolen from the strand that waits. */
+static void wait_for_task(filch_strand *self)
+{
+    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+
+    f = filch_fork(f, run_task, &runs);
+    await(f);
+    filch_join(f, mark);
+    mc_check(runs == 1, "the task has run once");
+    went_on = 1;
+}
+
+static void wait_and_join(filch_strand *self)
+{
+    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+
+    f = filch_fork(f, run_task, NULL);
+    await(f);
+    filch_join(f, mark);
+    mc_check(runs == 1, "the task has run once");
+    went_on = 1;
+}
+
+/* When it goes on it neither forks nor joins, and its task is still there for others. */
+static void wait_and_work(filch_strand *self)
+{
+    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+
+    f = filch_fork(f, run_task, NULL);
+    await(f);
+    while (!filch_load_acquire(&has_run))
+        filch_pause();
+    filch_join(f, mark);
+    mc_check(runs == 1, "the task has run once");
+    went_on = 1;
+}
+
+static void yield_and_join(filch_strand *self)
+{
+    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+
+    f = filch_fork(f, run_task, NULL);
+    mc_check(filch_yield(f) == 0, "it goes on after the others");
+    filch_join(f, mark);
+    mc_check(runs == 1, "the task has run once");
+    went_on = 1;
+}
+
+/* ---- workers ----------------------------------------------------------------------------------- */
+
+static bool is_asleep(unsigned worker_index)
+{
+    return worker_index > 0 || (!body && !has_ready);
+}
+
+static void setup(void)
+{
+    pool = make_small_pool(worker_count);
+    filch_pool_begin(pool);
+    if (body)
+        begin_with(pool->workers[0], body);
+    else if (has_ready)
+        filch_sleep_search(&pool->sleep, worker_count);
+    for (unsigned i = 0; i < worker_count; i++)
+        if (is_asleep(i))
+            filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
+}
+
+static void work(void)
+{
+    filch_worker *worker = pool->workers[mc_self() - 1];
+
+    if (is_asleep(worker->index))
+        filch_seat_sleep(&worker->seat);
+    else if (!body)
+        filch_pool_notify(pool, worker); /* of what lies in its queue */
+    filch_worker_main(worker);
+}
+
+static MC_OUTSIDE bool may_rest(void)
+{
+    return went_on == 1;
+}
+
+/* ---- strands that may go on, in the queue of a worker ------------------------------------------ */
+
+#define READY 3
+
+/* The first to go on waits until all have. */
+static void go_on(filch_strand *self)
+{
+    (void)self;
+    if (filch_fetch_add_acq_rel(&gone_on, 1) == 0)
+        while (filch_load_acquire(&gone_on) < 2)
+            filch_pause();
+    if (filch_fetch_add_acq_rel(&has_run, 1) == READY - 1)
+        went_on = 1;
+}
+
+static void setup_ready(void)
+{
+    setup();
+    for (int i = 0; i < READY; i++) {
+        have_spare(pool->workers[0]);
+        filch_strand *strand = prepare(pool->workers[0], go_on, NULL, NULL);
+        filch_strand_begin_task(strand, NULL, NULL);
+        filch_queue_push(&pool->workers[0]->ready, &strand->link);
+    }
+}
+
+/* ---- guests ------------------------------------------------------------------------------------ */
+
+static void run_waiting(filch_slot *f, void *arg)
+{
+    (void)arg;
+    await(f);
+}
+
+static void run_sleeping(filch_slot *f, void *arg)
+{
+    (void)arg;
+    mc_check(filch_sleep_until(f, DEADLINE_NS) == 0, "time is up");
+}
+
+static void visit_waiting(void)
+{
+    mc_check(filch_run(pool, run_waiting, NULL) == 0, "a task is run");
+    went_on = 1;
+}
+
+static void visit_sleeping(void)
+{
+    mc_check(filch_run(pool, run_sleeping, NULL) == 0, "a task is run");
+    went_on = 1;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------- */
+
+static int code;
+
+static void run_one(const char *name, mc_options options, unsigned workers, void (*strand)(filch_strand *),
+                    void (*one)(void), void (*other)(void))
+{
+    mc_program program = {.name = name, .setup = one || strand ? setup : setup_ready};
+    unsigned at = 0;
+
+    worker_count = workers;
+    body = strand;
+    has_ready = !one && !strand;
+    while (at < workers)
+        program.threads[at++] = work;
+    if (one)
+        program.threads[at++] = one;
+    if (other)
+        program.threads[at] = other;
+    mc_result r = mc_run(&program, &options);
+    code |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+    options.may_rest = may_rest;
+    mc_options timed = options;
+    timed.timeouts = 1;
+    timed.clock_step_ns = CLOCK_STEP_NS;
+    mc_options one = mc_bounded(options, 1, 1), timed_one = mc_bounded(timed, 1, 1), walks = options;
+    if (walks.mode == MC_FULL)
+        walks.mode = MC_RANDOM;
+    if (walks.runs == 0)
+        walks.runs = walks.is_long ? 1000000 : 20000;
+
+    run_one("suspend, task, alone", options, 1, wait_for_task, NULL, NULL);
+    run_one("suspend, yield, alone", options, 1, yield_and_join, NULL, NULL);
+    run_one("suspend, yield", one, 2, yield_and_join, NULL, NULL);
+    run_one("suspend, task", one, 2, wait_for_task, NULL, NULL);
+    run_one("suspend, ready", one, 2, NULL, NULL, NULL);
+    run_one("suspend, set", one, 2, only_wait, set, NULL);
+    run_one("suspend, join", one, 2, wait_and_join, set, NULL);
+    run_one("suspend, work", walks, 2, wait_and_work, set, NULL);
+    run_one("suspend, guest", one, 1, NULL, set, visit_waiting);
+    run_one("suspend, guest sleeps", timed_one, 1, NULL, visit_sleeping, NULL);
+    return code;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No timer is forgotten: somebody watches it, whoever goes to sleep, is woken for something else, or has other work.
+ *
+ * Two workers are in filch_worker_main (src/worker/worker.c is part of this file), the second asleep at first. A strand of the first sleeps until a deadline. The rest of the work does not end before it
+ * has gone on: what lies in the first worker's queue, or is injected from outside. If nobody is left who wakes up at the deadline, that is a
+ * deadlock; if somebody is, the execution goes on or ends there. With a third thread there are too many: these programs are walked through at random.
+ */
+#include "worker/worker.c"
+
+#include "mc/mc.h"
+#include "small_pool.h"
+
+#include <errno.h>
+#include <filch/scope.h>
+
+/* Nobody's clock comes there, but by running into a time-out. */
+#define LATE_NS 400000u
+#define EARLY_NS 100000u
+#define CLOCK_STEP_NS 1
+
+static filch_pool *pool;
+static filch_atomic_u32 has_gone_on;
+static filch_job job;
+static filch_scope *scope;
+static int went_on;
+static bool has_other;
+
+static void sleep_until(filch_strand *self)
+{
+    mc_check(filch_sleep_until(filch_split_slots(&self->split), LATE_NS) == 0, "time is up");
+    filch_store_release(&has_gone_on, 1);
+    went_on = 1;
+}
+
+static void wait_for_it(filch_slot *f, void *arg)
+{
+    (void)f, (void)arg;
+    while (!filch_load_acquire(&has_gone_on))
+        filch_pause();
+}
+
+static void wait_on_strand(filch_strand *self)
+{
+    wait_for_it(NULL, self);
+}
+
+static void end_job(filch_job *ended, filch_pool *in)
+{
+    (void)ended, (void)in;
+}
+
+static void setup(void)
+{
+    pool = make_small_pool(2);
+    filch_pool_begin(pool);
+    begin_with(pool->workers[0], sleep_until);
+    if (has_other) {
+        have_spare(pool->workers[0]);
+        filch_strand *strand = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
+        filch_strand_begin_task(strand, NULL, NULL);
+        filch_queue_push(&pool->workers[0]->ready, &strand->link);
+    }
+    filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
+    job = (filch_job){.fn = wait_for_it, .end = end_job};
+}
+
+static void first(void)
+{
+    filch_worker_main(pool->workers[0]);
+}
+
+static void second(void)
+{
+    filch_seat_sleep(&pool->workers[1]->seat);
+    filch_worker_main(pool->workers[1]);
+}
+
+/* One of the workers is lost to it. */
+static void inject(void)
+{
+    filch_pool_inject(pool, &job);
+}
+
+/* A timer from outside, due before the other; and stopped or not. */
+static void start_early(void)
+{
+    filch_scope_options options = {.size = sizeof options, .deadline_ns = EARLY_NS};
+
+    scope = malloc(sizeof *scope);
+    mc_check(filch_scope_open(scope, NULL, pool, &options) == 0, "a scope is opened");
+    int err = filch_scope_close(NULL, scope);
+    mc_check(err == 0 || err == -ETIMEDOUT, "it is closed before its deadline, or not");
+    free(scope);
+}
+
+/* It waits for the deadline itself. */
+static int sleep_longer(filch_slot *f, void *arg)
+{
+    (void)arg;
+    mc_check(filch_sleep_until(f, 10 * LATE_NS) == -ECANCELED, "the deadline of the scope comes first");
+    return 0;
+}
+
+static void wait_for_early(void)
+{
+    filch_scope_options options = {.size = sizeof options, .deadline_ns = EARLY_NS};
+
+    scope = malloc(sizeof *scope);
+    mc_check(filch_scope_open(scope, NULL, pool, &options) == 0, "a scope is opened");
+    int err = filch_spawn(NULL, scope, sleep_longer, NULL);
+    mc_check(err == 0 || err == -ECANCELED, "a task is spawned or cancelled");
+    err = filch_scope_close(NULL, scope);
+    mc_check(err == -ETIMEDOUT, "it is closed after its deadline");
+    free(scope);
+}
+
+static MC_OUTSIDE bool may_rest(void)
+{
+    return went_on == 1;
+}
+
+static int code;
+
+static void run_one(const char *name, mc_options options, bool other, void (*outside)(void))
+{
+    mc_program program = {name, setup, {first, second, outside}, NULL};
+
+    has_other = other;
+    mc_result r = mc_run(&program, &options);
+    code |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+    options.may_rest = may_rest;
+    options.timeouts = 1;
+    options.clock_step_ns = CLOCK_STEP_NS;
+    mc_options one = mc_bounded(options, 1, 1), walks = options;
+    if (walks.mode == MC_FULL)
+        walks.mode = MC_RANDOM;
+    if (walks.runs == 0)
+        walks.runs = walks.is_long ? 1000000 : 20000;
+
+    run_one("timer", one, false, NULL);
+    run_one("timer, other strand", one, true, NULL);
+    run_one("timer, job", walks, false, inject);
+    run_one("timer, early", walks, false, start_early);
+    run_one("timer, early, awaited", walks, false, wait_for_early);
+    return code;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wait word: whoever ends a wait first has it, the others do nothing, now and when they come late.
+ *
+ * T1 waits, once or twice, each time in memory that it frees at once when it goes on. T2 ends every wait (e), or claims it, hands something over and finishes it (c). T3
+ * does what its script says, with the turn that it has read last, which may be over by then:
+ *
+ *     e   ends the wait
+ *     c   claims it, hands over, finishes
+ *     x   sets the mark and cancels, as src/join/scope.c does
+ *
+ * All scripts up to a length are generated, also without T2 where T3 cancels. What is handed over, and what the waiter leaves behind when it parks, is
+ * plain: it is a race if one who ends a wait and the waiter do not agree whose it is.
+ */
+#include "strand/wait.h"
+
+#include "mc/mc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WAITS_MAX 2
+#define LENGTH_MAX 3
+
+/* What lies on the stack of the waiter. */
+typedef struct frame {
+    int left;   /* written when the waiter leaves, and by who resumes it */
+    int handed; /* by who has claimed the wait */
+} frame;
+
+static filch_wait wait_word;
+static filch_atomic_u64 shown; /* the turn of the wait that can be ended */
+static filch_atomic_u32 mark, resumed;
+static frame *current;
+static int brought[2][WAITS_MAX + LENGTH_MAX]; /* by T2 and T3: before they end a wait */
+
+static unsigned wait_count;
+static char steady; /* what T2 does; 0: there is none */
+static const char *script;
+
+/* ---- the waiter -------------------------------------------------------------------------------- */
+
+static void check_outcome(unsigned outcome, const frame *own)
+{
+    if (outcome == FILCH_WAIT_CANCELLED) {
+        mc_check(filch_load_relaxed(&mark), "only a wait whose mark is set is cancelled");
+        return;
+    }
+    unsigned who = outcome / 10, which = outcome % 10;
+    mc_check(brought[who][which] == 1, "the waiter sees what was there when its wait was ended");
+    mc_check(own->handed == 0 || own->handed == (int)outcome + 1, "what is handed over is of who ended the wait");
+}
+
+static void wait_often(void)
+{
+    unsigned parked_count = 0;
+
+    for (unsigned i = 0; i < wait_count; i++) {
+        frame *own = current = calloc(1, sizeof *own);
+        uint64_t turn = filch_wait_open(&wait_word, true);
+        /* As a list under a lock would. */
+        filch_store_release(&shown, turn);
+        if (filch_load_seq_cst(&mark))
+            filch_wait_end(&wait_word, turn, FILCH_WAIT_CANCELLED);
+        own->left++;
+        if (filch_wait_park(&wait_word)) {
+            parked_count++;
+            while (filch_load_acquire(&resumed) < parked_count)
+                filch_pause();
+            mc_check(own->left == 2, "the waiter was resumed by one");
+        }
+        check_outcome(filch_wait_outcome(&wait_word), own);
+        free(own);
+    }
+    mc_check(filch_load_relaxed(&resumed) == parked_count, "as often as it parked, and no more");
+}
+
+/* ---- those who end it -------------------------------------------------------------------------- */
+
+static void resume(filch_wait_result result)
+{
+    if (result != FILCH_WAIT_RESUME)
+        return;
+    current->left++;
+    filch_fetch_add_acq_rel(&resumed, 1);
+}
+
+static void end(char how, uint64_t turn, unsigned who, unsigned which)
+{
+    const unsigned outcome = who * 10 + which;
+
+    brought[who][which] = 1;
+    if (how == 'e') {
+        resume(filch_wait_end(&wait_word, turn, outcome));
+    } else if (filch_wait_claim(&wait_word, turn)) {
+        current->handed = (int)outcome + 1;
+        resume(filch_wait_finish(&wait_word, turn, outcome));
+    }
+}
+
+/* Of the wait after this one. */
+static uint64_t next_turn(uint64_t turn)
+{
+    uint64_t seen;
+    while ((seen = filch_load_acquire(&shown)) == turn)
+        filch_pause();
+    return seen;
+}
+
+/* It knows of the wait, so that it can be ended. */
+static void end_each(void)
+{
+    uint64_t turn = 0;
+
+    for (unsigned i = 0; i < wait_count; i++) {
+        /* Who comes late for a wait that somebody else has ended may find the next: then that one is not shown again. */
+        while ((turn & FILCH_WAIT_TURN) >> FILCH_WAIT_TURN_SHIFT < i + 1)
+            turn = next_turn(turn);
+        if (turn >> FILCH_WAIT_TURN_SHIFT == i + 1)
+            end(steady, turn, 0, i);
+    }
+}
+
+static void follow_script(void)
+{
+    uint64_t turn = 0;
+
+    for (const char *c = script; *c; c++) {
+        if (*c == 'x') {
+            filch_store_seq_cst(&mark, 1);
+            resume(filch_wait_cancel(&wait_word));
+            continue;
+        }
+        if (turn == 0)
+            turn = next_turn(0);
+        end(*c, turn, 1, (unsigned)(c - script));
+    }
+}
+
+/* ---- programs ---------------------------------------------------------------------------------- */
+
+static int run_all(const char *name, mc_options options, unsigned waits, const char *steadies, unsigned longest)
+{
+    mc_result total = {.name = name};
+    char text[LENGTH_MAX + 1], program_name[40];
+
+    wait_count = waits;
+    script = text;
+    for (; *steadies; steadies++)
+        for (unsigned length = 0, count = 1; length <= longest; length++, count *= 3)
+            for (unsigned k = 0; k < count; k++) {
+                unsigned rest = k;
+                for (unsigned i = 0; i < length; i++, rest /= 3)
+                    text[i] = "ecx"[rest % 3];
+                text[length] = '\0';
+                steady = *steadies;
+                /* A mark is set once. */
+                const char *first = strchr(text, 'x');
+                if (first ? strchr(first + 1, 'x') != NULL : steady == '-')
+                    continue;
+                mc_program program = {.name = program_name, .threads = {wait_often, follow_script}};
+                if (steady != '-')
+                    program.threads[2] = end_each;
+                snprintf(program_name, sizeof program_name, "wait %u %c %s", waits, steady, text);
+                mc_run_and_add(&total, &program, &options);
+            }
+    return mc_report(total);
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+    const unsigned more = options.is_long;
+
+    options.check_leaks = true;
+    return run_all("wait, once", options, 1, "ec-", 2 + more) | run_all("wait, twice", options, 2, "e-", 1 + more) |
+           run_all("wait, twice", mc_bounded(options, 1, 1), 2, "c", 1 + more);
+}
