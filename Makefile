@@ -3,17 +3,19 @@
 PREFIX ?= /usr/local
 ctest_options ?=
 mutate_options ?=
+bench_options ?=
 
 # Where addresses are randomised over many bits, older ThreadSanitizers do not start.
 no_aslr := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help demo check bench bench-deque asan tsan aarch64 clang mutants install clean
+.PHONY: help demo check bench bench-deque bench-wait asan tsan aarch64 clang mutants install clean
 
 help:
 	@echo 'make demo      build, then a short benchmark against other runtimes'
 	@echo 'make check     build and run all tests (ctest_options="-L unit": some of them)'
 	@echo 'make bench     the whole benchmark, below ten minutes; results in build/bench/results.jsonl'
 	@echo 'make bench-deque   all kinds of deques, alone and under programs, two minutes; results in build/bench/deques.jsonl'
+	@echo 'make bench-wait    works that wait, beside Go and Boost.Fiber, below five minutes; results in build/bench/wait.jsonl'
 	@echo 'make asan      the tests with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan      the tests with ThreadSanitizer'
 	@echo 'make aarch64   the tests for 64-bit ARM, emulated'
@@ -45,6 +47,15 @@ bench-deque:
 	@build/release/bench/filch-bench-deque --figures --output build/bench/deques.jsonl
 	@echo
 	@bench/deque/pools --output build/bench/deques.jsonl build/release/bench
+
+bench-wait:
+	@scripts/setup bench
+	@mkdir -p build/bench
+	@echo 'building ... (log: build/bench/build.log)'
+	@($(call build,release) --target filch-bench-wait) \
+		>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
+	@rm -f build/bench/wait.jsonl
+	@bench/wait/compare $(bench_options) --output build/bench/wait.jsonl build/release/bench
 
 check:
 	scripts/setup

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sleepers: many tasks that sleep at the same time, each within a fork-join of its own: it forks, sleeps, joins. All sleep until the same moment, `sleep_ms` after the
+ * first was spawned. The memory they take is read while all of them do: what is resident, and the page tables.
+ *
+ * start_ns is the time until the last of them sleeps; finish_ns that from the common deadline until all have ended.
+ */
+#include "wait.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Constant while tasks run, but for the counts. */
+static struct {
+    uint64_t wake_ns;
+    long tasks;
+    filch_atomic_u64 asleep;
+    filch_atomic_u64 sum;
+    filch_atomic_u64 all_asleep_ns;
+} night;
+
+static long status_kib(const char *name)
+{
+    char line[256], format[32];
+    long kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+
+    snprintf(format, sizeof format, "%s: %%ld kB", name);
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, format, &kib) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return kib;
+}
+
+static long used_kib(void)
+{
+    return status_kib("VmRSS") + status_kib("VmPTE");
+}
+
+FILCH_TASK(long, child, (long, number))
+{
+    return number + 1;
+}
+
+FILCH_TASK(int, sleeper, (long, number))
+{
+    FILCH_FORK(forked, child, number);
+    /* relaxed: counts; who reads them goes by the clock, or after the scope was closed. */
+    if ((long)filch_fetch_add_relaxed(&night.asleep, 1) + 1 == night.tasks)
+        filch_store_relaxed(&night.all_asleep_ns, probe_clock_ns());
+    int err = filch_sleep_until(FILCH_HERE, night.wake_ns);
+    long result = FILCH_JOIN(forked);
+    /* relaxed: as above. */
+    filch_fetch_add_relaxed(&night.sum, (uint64_t)result);
+    return err;
+}
+
+static int sleep_once(filch_slot *f, void *number)
+{
+    return FILCH_CALL_ON(f, sleeper, (long)(intptr_t)number);
+}
+
+static int spawn_all(filch_slot *f, filch_scope *scope)
+{
+    int err = 0;
+    for (long i = 0; i < night.tasks && !err; i++)
+        err = filch_spawn(f, scope, sleep_once, (void *)(intptr_t)i);
+    return err;
+}
+
+FILCH_TASK(int, spend_night, (filch_scope *, scope))
+{
+    filch_scope_options options = {.size = sizeof options};
+    int err = filch_scope_open(scope, FILCH_HERE, NULL, &options);
+    if (err)
+        return err;
+    err = spawn_all(FILCH_HERE, scope);
+    int close_err = filch_scope_close(FILCH_HERE, scope);
+    return err ? err : close_err;
+}
+
+/* What the task above returns travels here. */
+typedef struct verdict {
+    filch_scope scope;
+    filch_future done;
+} verdict;
+
+static void run_night(filch_slot *f, void *arg)
+{
+    verdict *v = arg;
+    filch_future_set(&v->done, NULL, FILCH_CALL_ON(f, spend_night, &v->scope));
+}
+
+int wait_sleepers(const wait_run *run)
+{
+    long sleep_ms = wait_number(run, "sleep_ms", 1, 8000);
+    verdict v;
+
+    night.tasks = wait_number(run, "tasks", 1, 1000 * 1000);
+    filch_future_init(&v.done);
+    long before_kib = used_kib();
+    uint64_t start_ns = probe_clock_ns();
+    night.wake_ns = filch_after_ns((uint64_t)sleep_ms * 1000000);
+    int err = filch_submit(run->pool, run_night, &v);
+    if (err)
+        return err;
+    /* This thread is one of the others; it looks shortly before they wake up. */
+    uint64_t look_ns = night.wake_ns - (uint64_t)sleep_ms * 1000000 / 50;
+    err = filch_sleep_until(NULL, look_ns);
+    /* relaxed: by now they have slept for long, or were too slow. */
+    uint64_t asleep = filch_load_relaxed(&night.asleep);
+    long rss_kib = status_kib("VmRSS"), pte_kib = status_kib("VmPTE");
+    err = filch_await(NULL, &v.done, NULL);
+    uint64_t end_ns = probe_clock_ns();
+    if (err)
+        return err;
+
+    /* relaxed: after the end of all. */
+    uint64_t all_asleep_ns = filch_load_relaxed(&night.all_asleep_ns);
+    uint64_t sum = filch_load_relaxed(&night.sum);
+    wait_figure("tasks", (double)night.tasks);
+    wait_figure("bytes_per_task", (double)(rss_kib + pte_kib - before_kib) * 1024 / (double)night.tasks);
+    wait_figure("rss_kib", (double)rss_kib);
+    wait_figure("pte_kib", (double)pte_kib);
+    wait_figure("start_ns", (double)(all_asleep_ns - start_ns));
+    wait_figure("finish_ns", (double)(end_ns > night.wake_ns ? end_ns - night.wake_ns : 0));
+    if (asleep != (uint64_t)night.tasks) {
+        fprintf(stderr, "filch-bench-wait: only %lu of %ld tasks slept in time: more sleep_ms are needed\n",
+                (unsigned long)asleep, night.tasks);
+        return -ETIME;
+    }
+    return sum == (uint64_t)night.tasks * (uint64_t)(night.tasks + 1) / 2 ? 0 : -EBADMSG;
+}
