@@ -369,19 +369,38 @@ static filch_strand *find(filch_worker *worker, bool ask)
 
 /* ---- a strand has left its stack --------------------------------------------------------------- */
 
+/* Of a strand that waits for a stolen child the older tasks were stolen before, unless its deque is one that is claimed from: thieves may have come for the
+ * child first, and what it waits for may be done by one that is left. */
+static bool show_older(filch_strand *strand)
+{
+    const filch_kind *kind = strand->kind;
+
+    if (!kind || !kind->is_claimed)
+        return false;
+    if (kind->show)
+        kind->show(strand->deque);
+    return kind->has_public(strand->deque);
+}
+
 /* To wait for a stolen child. */
 static void await_child(filch_worker *worker, filch_strand *strand)
 {
+    filch_pool *pool = worker->pool;
     filch_slot *child = worker->waits_for;
     /* acquire [task-done] */
     uintptr_t state = filch_load_acquire(&child->state);
+    bool has_public = state != FILCH_TASK_DONE && show_older(strand);
 
     filch_count(worker, FILCH_COUNT_suspensions);
+    if (has_public)
+        filch_parked_add(&worker->parked, strand);
     /* release [strand-waits]: from here on the strand belongs to whoever completes the child.
      * acquire [task-done]: or it is complete. */
     if (state == FILCH_TASK_DONE ||
         !filch_cas_acq_rel(&child->state, &state, state | FILCH_TASK_AWAITED))
         worker->next = strand;
+    if (has_public)
+        filch_pool_notify(pool, worker);
 }
 
 /* The same for a filch_run in a task. */
