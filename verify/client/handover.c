@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 {
     mc_options options = mc_arguments(argc, argv), resting = options;
     resting.may_rest = has_gone_on;
-    mc_options bounded = mc_bounded(resting, 2, 1);
+    mc_options bounded = mc_bounded(resting, options.is_long ? 2 : 1, 1);
     const struct {
         mc_program program;
         const mc_options *options;
