@@ -7,10 +7,11 @@
 
 #include <filch/local.h>
 
-/* Bindings of other strands hold for all of this one: it has inherited them. */
+/* Bindings of other strands hold for all of this one, which has inherited them; and so do copies, which are of none. */
 static bool holds_for(const filch_binding *binding, const filch_slot *task)
 {
-    return filch_strand_of(binding->from) != filch_strand_of(task) || binding->from <= task;
+    return !binding->from || filch_strand_of(binding->from) != filch_strand_of(task) ||
+           binding->from <= task;
 }
 
 static filch_binding *innermost(filch_strand *strand, const filch_slot *task)
