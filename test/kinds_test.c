@@ -213,5 +213,5 @@ int main(void)
         cmocka_unit_test(a_capacity_or_a_block_that_cannot_be_is_refused),
         cmocka_unit_test(a_kind_is_read_with_its_sizes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, watchdog_start, watchdog_stop);
 }
