@@ -186,6 +186,55 @@ TEST(without_threads_who_completes_a_future_runs_those_who_wait)
     set(&has_no_threads, 0);
 }
 
+static void await_and_sleep(filch_slot *f, void *future)
+{
+    CHECK(filch_await(f, future, NULL) == 0);
+    CHECK(filch_sleep_ns(f, 1000000) == 0);
+    counter_add(&ran, 1);
+}
+
+/* The one who waits has nothing to watch when it begins to; and the other returns. */
+TEST(without_threads_a_timer_fires_that_another_thread_has_made_start)
+{
+    set(&has_no_threads, 1);
+    filch_pool *pool = watched_pool_of(2);
+    filch_future future = FILCH_FUTURE_INIT;
+    pthread_t thread;
+
+    counter_set(&ran, 0);
+    pthread_create(&thread, NULL, set_future, &future);
+    assert_int_equal(filch_run(pool, await_and_sleep, &future), 0);
+    assert_int_equal(counter_get(&ran), 1);
+
+    pthread_join(thread, NULL);
+    watched_pool_destroy(pool);
+    set(&has_no_threads, 0);
+}
+
+static int sleep_shortly(filch_slot *f, void *arg)
+{
+    (void)arg;
+    counter_add(&ran, 1);
+    return filch_sleep_ns(f, 1000000);
+}
+
+TEST(without_threads_who_closes_a_scope_watches_its_timers)
+{
+    set(&has_no_threads, 1);
+    filch_pool *pool = watched_pool_of(2);
+    filch_scope scope;
+
+    counter_set(&ran, 0);
+    assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(filch_spawn(NULL, &scope, sleep_shortly, NULL), 0);
+    assert_int_equal(filch_scope_close(NULL, &scope), 0);
+    assert_int_equal(counter_get(&ran), 3);
+
+    watched_pool_destroy(pool);
+    set(&has_no_threads, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +242,8 @@ int main(void)
         cmocka_unit_test(a_task_that_waits_for_one_without_a_stack_is_told),
         cmocka_unit_test(without_threads_timers_fire_all_the_same),
         cmocka_unit_test(without_threads_who_completes_a_future_runs_those_who_wait),
+        cmocka_unit_test(without_threads_a_timer_fires_that_another_thread_has_made_start),
+        cmocka_unit_test(without_threads_who_closes_a_scope_watches_its_timers),
     };
     return cmocka_run_group_tests_name("shortage", tests, watchdog_start, watchdog_stop);
 }

@@ -354,21 +354,28 @@ int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const
 static bool wait_for_all(filch_slot *f, filch_scope *scope)
 {
     filch_waiting waiting;
+    bool is_done;
+    int outcome;
 
-    filch_waiting_begin(&waiting, f, "the tasks of a scope");
-    filch_lock_acquire(lock_of(scope));
-    bool is_done = scope->is_done;
-    scope->closer = &waiting;
-    filch_lock_release(lock_of(scope));
-    if (is_done)
-        filch_waiting_drop(&waiting);
-    else
-        filch_waiting_wait(&waiting, FILCH_NEVER_NS);
-    /* Also when it is done: whoever said so must have let go of the lock. */
-    filch_lock_acquire(lock_of(scope));
-    scope->closer = NULL;
-    is_done = scope->is_done;
-    filch_lock_release(lock_of(scope));
+    do {
+        uint64_t help_ns = filch_pool_help(scope->pool);
+        uint64_t deadline_ns = help_ns == FILCH_NEVER_NS ? FILCH_NEVER_NS : filch_after_ns(help_ns);
+        outcome = 0;
+        filch_waiting_begin(&waiting, f, "the tasks of a scope");
+        filch_lock_acquire(lock_of(scope));
+        is_done = scope->is_done;
+        scope->closer = &waiting;
+        filch_lock_release(lock_of(scope));
+        if (is_done)
+            filch_waiting_drop(&waiting);
+        else
+            outcome = filch_waiting_wait(&waiting, deadline_ns);
+        /* Also when it is done: whoever said so must have let go of the lock. */
+        filch_lock_acquire(lock_of(scope));
+        scope->closer = NULL;
+        is_done = scope->is_done;
+        filch_lock_release(lock_of(scope));
+    } while (!is_done && outcome == -ETIMEDOUT);
     return is_done;
 }
 

@@ -428,18 +428,23 @@ static void visit_if_no_threads(filch_pool *pool)
             ;
 }
 
+uint64_t filch_pool_help(filch_pool *pool)
+{
+    /* relaxed: it only grows in the direction that matters. */
+    if (filch_load_relaxed(&pool->thread_count) > 0 || filch_visit_self())
+        return FILCH_NEVER_NS;
+    filch_pool_fire_timers(pool);
+    visit_if_no_threads(pool);
+    return has_no_threads(pool) ? 1000000 : 100000000;
+}
+
 /* Wait until the job is done. Where there are no threads, nobody else watches the timers. */
 static void wait_outside(filch_pool *pool, filch_job *job)
 {
-    while (has_no_threads(pool) && !filch_visit_self() && !filch_job_is_done(job)) {
-        /* relaxed: a hint; another one that starts a timer watches it, too. */
-        uint64_t next_ns = filch_load_relaxed(&pool->timers.next_ns), now_ns = filch_clock_ns();
-        if (next_ns == FILCH_NEVER_NS)
-            break;
-        filch_job_wait_for(job, next_ns > now_ns ? next_ns - now_ns : 0);
-        filch_pool_fire_timers(pool);
-        visit_if_no_threads(pool);
-    }
+    uint64_t ns;
+
+    while (!filch_job_is_done(job) && (ns = filch_pool_help(pool)) != FILCH_NEVER_NS)
+        filch_job_wait_for(job, ns);
     filch_worker_wait(job);
 }
 

@@ -192,6 +192,10 @@ bool filch_pool_has_queued(filch_pool *pool);
 /* End what is due. */
 void filch_pool_fire_timers(filch_pool *pool);
 
+/* By a thread from outside that will wait for something in the pool: where no threads can be started, it has to do the work, and to watch the timers. Returns after how
+ * many nanoseconds to come again; FILCH_NEVER_NS: there are threads. Others from outside may start timers, too, or find out that there are no threads, and cannot tell who waits already: hence the polling. */
+uint64_t filch_pool_help(filch_pool *pool);
+
 /* Whether this process is the one the pool was created in, or rebuilt in. */
 bool filch_pool_is_alive(const filch_pool *pool);
 
