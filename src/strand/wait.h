@@ -23,7 +23,7 @@
  * Edges
  *   strand-waits    filch_wait_park -> filch_wait_end, filch_wait_claim, filch_wait_finish
  *                   carries the strand, its stack and its registers, from its worker to who resumes it.
- *   wait-ended      filch_wait_end, filch_wait_finish -> filch_wait_park, filch_wait_outcome
+ *   wait-ended      filch_wait_end, filch_wait_finish -> filch_wait_park
  *                   carries what was handed over.
  *   cancel-or-wait  filch_wait_open x filch_wait_cancel
  *                   with the mark of the scope: who cancels finds the wait open, or the waiter finds the mark.
@@ -138,8 +138,8 @@ static inline filch_wait_result filch_wait_cancel(filch_wait *wait)
 /* How the wait has ended. Only the waiter, afterwards. */
 static inline unsigned filch_wait_outcome(filch_wait *wait)
 {
-    /* acquire [wait-ended]: of a strand, the one who resumed it has carried it here. */
-    return (unsigned)(filch_load_acquire(&wait->word) >> FILCH_WAIT_OUTCOME_SHIFT) & 0xfff;
+    /* relaxed: filch_wait_park has found it ended, or whoever resumed us has brought it here. */
+    return (unsigned)(filch_load_relaxed(&wait->word) >> FILCH_WAIT_OUTCOME_SHIFT) & 0xfff;
 }
 
 #endif
