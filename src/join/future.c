@@ -2,7 +2,7 @@
 /*
  * A future: a state, and under a lock those who wait for it.
  *
- * The edge is in future.h.
+ * future.h says why there are no edges.
  */
 #include "join/future.h"
 
@@ -25,8 +25,8 @@ bool filch_future_set(filch_future *future, void *value, int err)
     if (is_first) {
         future->value = value;
         future->err = err;
-        /* release [value-ready] */
-        filch_store_release(&future->state, FILCH_FUTURE_READY);
+        /* relaxed: future.h. */
+        filch_store_relaxed(&future->state, FILCH_FUTURE_READY);
         filch_waiters_wake_all(filch_future_waiters(future), &wakes);
     }
     /* A waiter takes the lock once more before it goes on: it may free the future. */

@@ -2,8 +2,8 @@
 /*
  * What future.c and select.c share: a future's lock, its waiters, and whether it is complete.
  *
- * Edges
- *   value-ready  filch_future_set -> filch_future_is_ready   carries value and err.
+ * There are no ordered operations here. Whoever finds a future complete takes its lock before it looks at the value: it needs to know that the one who completed it has let go of it,
+ * and [lock-passed] carries the value.
  */
 #ifndef FILCH_JOIN_FUTURE_H
 #define FILCH_JOIN_FUTURE_H
@@ -27,8 +27,8 @@ static inline filch_waiters *filch_future_waiters(filch_future *future)
 
 static inline bool filch_future_is_ready(filch_future *future)
 {
-    /* acquire [value-ready] */
-    return filch_load_acquire(&future->state) == FILCH_FUTURE_READY;
+    /* relaxed: as above. */
+    return filch_load_relaxed(&future->state) == FILCH_FUTURE_READY;
 }
 
 #endif

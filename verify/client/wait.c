@@ -33,7 +33,7 @@ static filch_wait wait_word;
 static filch_atomic_u64 shown; /* the turn of the wait that can be ended */
 static filch_atomic_u32 mark, resumed;
 static frame *current;
-static int brought[2][WAITS_MAX + LENGTH_MAX]; /* by T2 and T3: before they end a wait */
+static uint64_t brought[2][WAITS_MAX + LENGTH_MAX]; /* by T2 and T3, before they end a wait: which one */
 
 static unsigned wait_count;
 static char steady; /* what T2 does; 0: there is none */
@@ -41,14 +41,14 @@ static const char *script;
 
 /* ---- the waiter -------------------------------------------------------------------------------- */
 
-static void check_outcome(unsigned outcome, const frame *own)
+static void check_outcome(unsigned outcome, uint64_t turn, const frame *own)
 {
     if (outcome == FILCH_WAIT_CANCELLED) {
         mc_check(filch_load_relaxed(&mark), "only a wait whose mark is set is cancelled");
         return;
     }
     unsigned who = outcome / 10, which = outcome % 10;
-    mc_check(brought[who][which] == 1, "the waiter sees what was there when its wait was ended");
+    mc_check(brought[who][which] == turn, "the waiter sees what was there when its wait was ended, and that it was this one");
     mc_check(own->handed == 0 || own->handed == (int)outcome + 1, "what is handed over is of who ended the wait");
 }
 
@@ -70,7 +70,7 @@ static void wait_often(void)
                 filch_pause();
             mc_check(own->left == 2, "the waiter was resumed by one");
         }
-        check_outcome(filch_wait_outcome(&wait_word), own);
+        check_outcome(filch_wait_outcome(&wait_word), turn, own);
         free(own);
     }
     mc_check(filch_load_relaxed(&resumed) == parked_count, "as often as it parked, and no more");
@@ -90,7 +90,7 @@ static void end(char how, uint64_t turn, unsigned who, unsigned which)
 {
     const unsigned outcome = who * 10 + which;
 
-    brought[who][which] = 1;
+    brought[who][which] = turn;
     if (how == 'e') {
         resume(filch_wait_end(&wait_word, turn, outcome));
     } else if (filch_wait_claim(&wait_word, turn)) {
