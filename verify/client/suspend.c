@@ -28,6 +28,7 @@ static int went_on; /* plain: of the strand */
 
 static unsigned worker_count;
 static bool has_ready; /* the first worker begins with strands that may go on */
+static bool is_busy;   /* the first worker has something else to do; the second is awake */
 static void (*body)(filch_strand *self);
 
 static void set(void)
@@ -112,7 +113,7 @@ static void yield_and_join(filch_strand *self)
 
 static bool is_asleep(unsigned worker_index)
 {
-    return worker_index > 0 || (!body && !has_ready);
+    return !is_busy && (worker_index > 0 || (!body && !has_ready));
 }
 
 static void setup(void)
@@ -126,6 +127,8 @@ static void setup(void)
     for (unsigned i = 0; i < worker_count; i++)
         if (is_asleep(i))
             filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
+    if (is_busy)
+        filch_sleep_search(&pool->sleep, worker_count);
 }
 
 static void work(void)
@@ -134,7 +137,7 @@ static void work(void)
 
     if (is_asleep(worker->index))
         filch_seat_sleep(&worker->seat);
-    else if (!body)
+    else if (has_ready)
         filch_pool_notify(pool, worker); /* of what lies in its queue */
     filch_worker_main(worker);
 }
@@ -170,6 +173,96 @@ static void setup_ready(void)
     }
 }
 
+/* ---- a worker that has something else to do, while the other one gives up searching ------------- */
+
+static void wait_until_it_has_run(filch_strand *self)
+{
+    (void)self;
+    while (!filch_load_acquire(&has_run))
+        filch_pause();
+}
+
+static void setup_busy(void)
+{
+    setup();
+    have_spare(pool->workers[0]);
+    filch_strand *strand = prepare(pool->workers[0], wait_until_it_has_run, NULL, NULL);
+    filch_strand_begin_task(strand, NULL, NULL);
+    filch_queue_push(&pool->workers[0]->ready, &strand->link);
+}
+
+/* ---- the list of those that wait with tasks, alone ---------------------------------------------- */
+
+static filch_strand *listed;
+static filch_parked another;
+
+static void setup_listed(void)
+{
+    pool = make_small_pool(2);
+    listed = filch_strand_take(&pool->strands);
+}
+
+static void setup_with_task(void)
+{
+    setup_listed();
+    filch_split_publish(&listed->split, 1);
+}
+
+static void setup_without(void)
+{
+    setup_listed();
+    filch_parked_add(&pool->workers[0]->parked, listed);
+}
+
+/* As await_end does. */
+static void park_and_notify(void)
+{
+    filch_parked_add(&pool->workers[0]->parked, listed);
+    filch_pool_notify(pool, pool->workers[0]);
+}
+
+static void sleep_unless_parked(void)
+{
+    filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
+    if (filch_parked_is_empty(&pool->workers[0]->parked))
+        filch_seat_sleep(&pool->workers[1]->seat);
+}
+
+/* Its strand goes on, and waits again, on another worker. */
+static void take_off_and_add(void)
+{
+    filch_parked_remove(listed);
+    filch_parked_add(&another, listed);
+}
+
+static void find_nothing(void)
+{
+    filch_slot *task;
+    mc_check(!filch_parked_steal(&pool->workers[0]->parked, NULL, &task), "there is nothing to steal");
+}
+
+static void finish_without(void)
+{
+    mc_check(filch_parked_is_empty(&pool->workers[0]->parked), "a strand is in one list");
+    mc_check(another.first == listed && !listed->parked_next, "the one that it was put into last");
+}
+
+static int run_lists(const mc_options *options)
+{
+    const mc_program programs[] = {
+        {"parked, or sleep", setup_with_task, {park_and_notify, sleep_unless_parked}, NULL},
+        {"parked, again", setup_without, {take_off_and_add, find_nothing}, finish_without},
+        {"parked, again, two thieves", setup_without, {take_off_and_add, find_nothing, find_nothing}, finish_without},
+    };
+    int failures = 0;
+
+    for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        mc_result r = mc_run(&programs[i], options);
+        failures |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
+    }
+    return failures;
+}
+
 /* ---- guests ------------------------------------------------------------------------------------ */
 
 static void run_waiting(filch_slot *f, void *arg)
@@ -203,7 +296,7 @@ static int code;
 static void run_one(const char *name, mc_options options, unsigned workers, void (*strand)(filch_strand *),
                     void (*one)(void), void (*other)(void))
 {
-    mc_program program = {.name = name, .setup = one || strand ? setup : setup_ready};
+    mc_program program = {.name = name, .setup = is_busy ? setup_busy : one || strand ? setup : setup_ready};
     unsigned at = 0;
 
     worker_count = workers;
@@ -232,11 +325,17 @@ int main(int argc, char **argv)
     if (walks.runs == 0)
         walks.runs = walks.is_long ? 1000000 : 20000;
 
+    mc_options lists = options;
+    lists.may_rest = NULL;
+    code |= run_lists(&lists);
     run_one("suspend, task, alone", options, 1, wait_for_task, NULL, NULL);
     run_one("suspend, yield, alone", options, 1, yield_and_join, NULL, NULL);
     run_one("suspend, yield", one, 2, yield_and_join, NULL, NULL);
     run_one("suspend, task", one, 2, wait_for_task, NULL, NULL);
     run_one("suspend, ready", one, 2, NULL, NULL, NULL);
+    is_busy = true;
+    run_one("suspend, busy", walks, 2, wait_for_task, NULL, NULL);
+    is_busy = false;
     run_one("suspend, set", one, 2, only_wait, set, NULL);
     run_one("suspend, join", one, 2, wait_and_join, set, NULL);
     run_one("suspend, work", walks, 2, wait_and_work, set, NULL);
