@@ -26,13 +26,15 @@ static const unsigned thread_limits[FILCH_LANE_COUNT] = {
 #define LINGER_NS 50000
 #define LAST_NS 1000000000
 
+typedef enum call_state { CALL_QUEUED, CALL_RUNNING, CALL_DONE } call_state;
+
 typedef struct call call;
 struct call {
     filch_link link; /* first: in the queue it is the call */
     int (*fn)(void *arg);
     void *arg;
     int result;
-    enum { CALL_QUEUED, CALL_RUNNING, CALL_DONE } state;
+    call_state state;
     filch_waiting *waiting;
 };
 
@@ -239,8 +241,8 @@ static void take_off(lane *l, call *c)
     filch_store_relaxed(&l->queued_count, filch_load_relaxed(&l->queued_count) - 1);
 }
 
-/* Wait until it is done; or, if it had not begun, is off the queue. Returns the outcome of the wait. */
-static int wait_for_end(filch_slot *f, lane *l, call *c)
+/* Wait until it is done, or the task is cancelled. Returns how far it was then; CALL_QUEUED: it is off the queue. */
+static call_state wait_for_end(filch_slot *f, lane *l, call *c)
 {
     filch_waiting waiting;
 
@@ -249,20 +251,18 @@ static int wait_for_end(filch_slot *f, lane *l, call *c)
     bool is_done = c->state == CALL_DONE;
     c->waiting = &waiting;
     filch_lock_release(&l->lock);
-    int outcome = 0;
     if (is_done)
         filch_waiting_drop(&waiting);
     else
-        outcome = filch_waiting_wait(&waiting, FILCH_NEVER_NS);
+        filch_waiting_wait(&waiting, FILCH_NEVER_NS);
     /* Also when it is done: the thread must have let go of it. */
     filch_lock_acquire(&l->lock);
     c->waiting = NULL;
-    if (outcome < 0 && c->state == CALL_QUEUED)
+    call_state state = c->state;
+    if (state == CALL_QUEUED)
         take_off(l, c);
-    else if (c->state == CALL_DONE)
-        outcome = 0;
     filch_lock_release(&l->lock);
-    return outcome;
+    return state;
 }
 
 int filch_blocking(filch_slot *f, filch_lane which, int (*fn)(void *arg), void *arg)
@@ -286,11 +286,11 @@ int filch_blocking(filch_slot *f, filch_lane which, int (*fn)(void *arg), void *
     filch_lock_release(&l->lock);
     if (!is_queued)
         return fn(arg);
-    int err = wait_for_end(f, l, &c);
-    if (err < 0 && c.state == CALL_QUEUED)
-        return err;
-    if (err < 0) {
-        /* It runs, and has our memory. */
+    call_state state = wait_for_end(f, l, &c);
+    if (state == CALL_QUEUED)
+        return -ECANCELED;
+    if (state == CALL_RUNNING) {
+        /* It has our memory. */
         filch_slot *shield = filch_shield(f);
         wait_for_end(f, l, &c);
         filch_unshield(f, shield);
