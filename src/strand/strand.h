@@ -24,45 +24,47 @@ struct filch_binding;
 struct filch_strand {
     filch_split split;
 
+    /* What every wait looks at, and hardly anybody changes. */
+
     /* Of pools with another kind of deque; both NULL otherwise. Then all forks and joins are slow. Constant. */
     const filch_kind *kind;
     void *deque;
-
-    /* Whoever runs the strand, or is about to. Handed over by [strand-waits], src/join/README.md. */
-    struct filch_worker *worker __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_context context;            /* while it does not run */
-    filch_context *entered_from;      /* while it does: where filch_strand_leave goes */
-    void (*body)(filch_strand *self); /* called when the strand is entered anew */
-    void *argument;                   /* what body runs: a stolen slot or a job */
-    unsigned open_forks;              /* checked builds: forks without a join */
-    bool keeps_all;                   /* publishes nothing: its handle does not say which slots hold tasks */
-    size_t pushed, kept;              /* where entries are claimed: pushed since the last sweep; found alive by it */
-
+    filch_pool *pool; /* constant; NULL for a serial one */
+    /* Of the task that runs here, and inherited by what it forks: src/join/scope.h, src/join/local.c. */
+    struct filch_scope *scope;         /* whose task it is, or NULL */
+    FILCH_ATOMIC(filch_slot *) shield; /* tasks from this slot on are not cancelled */
+    FILCH_ATOMIC(struct filch_binding *) locals;
+    void (*at_end)(
+        filch_strand
+            *self); /* called before the task is said to be complete; NULL: nothing to do */
     /* Which filch_run the work belongs to; thieves that help only one of them look at it. */
     FILCH_ATOMIC(void *) root;
 
-    filch_pool *pool; /* constant; NULL for a serial one */
+    /* One line with all that is written by a wait and by its end: of many strands that wait none is in a cache.
+     * Whoever runs the strand, or is about to. Handed over by [strand-waits], src/join/README.md. */
+    struct filch_worker *worker __attribute__((aligned(FILCH_CACHE_LINE)));
+    filch_wait wait;                     /* what it waits for: wait.h; src/join/README.md */
+    FILCH_ATOMIC(const char *) waits_at; /* for those who look from outside; NULL: it does not */
+    filch_link link;                     /* in the queue of strands that may go on */
+    /* While it waits and has tasks to steal: src/worker/parked.h. */
+    FILCH_ATOMIC(struct filch_parked *) parked_in;
+    filch_context *entered_from; /* while it runs: where filch_strand_leave goes */
+    filch_context context;       /* while it does not */
+
+    filch_strand *parked_next, **parked_to;
+    void (*body)(filch_strand *self); /* called when the strand is entered anew */
+    void *argument;                   /* what body runs: a stolen slot or a job */
+    unsigned open_forks;              /* checked builds: forks without a join */
+    bool keeps_all; /* publishes nothing: its handle does not say which slots hold tasks */
+    size_t pushed,
+        kept; /* where entries are claimed: pushed since the last sweep; found alive by it */
     unsigned id;
     size_t stack_bytes;
     filch_slab *slab;        /* where it lies */
     filch_strand *next_free; /* under the lock of the slabs */
-    filch_link link;         /* in the queue of strands that may go on */
-
-    /* What it waits for: wait.h; src/join/README.md. */
-    filch_wait wait;
-    FILCH_ATOMIC(const char *) waits_at; /* for those who look from outside; NULL: it does not */
-
-    /* While it waits and has tasks to steal: src/worker/parked.h. */
-    FILCH_ATOMIC(struct filch_parked *) parked_in;
-    filch_strand *parked_next, **parked_to;
-
-    /* Of the task that runs here, and inherited by what it forks: src/join/scope.h, src/join/local.c. */
-    struct filch_scope *scope;             /* whose task it is, or NULL */
-    filch_strand *scope_next, **scope_to;  /* under the scope's lock; scope_to is NULL when it is in no list */
-    FILCH_ATOMIC(filch_slot *) shield;     /* tasks from this slot on are not cancelled */
-    FILCH_ATOMIC(struct filch_binding *) locals;
+    filch_strand *scope_next,
+        **scope_to; /* under the scope's lock; scope_to is NULL when it is in no list */
     filch_lock locals_lock;
-    void (*at_end)(filch_strand *self); /* called before the task is said to be complete; NULL: nothing to do */
 };
 
 static inline filch_strand *filch_strand_of(const filch_slot *f)
