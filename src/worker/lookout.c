@@ -6,15 +6,18 @@
 
 #include "base/clock.h"
 
-/* A strand that lies in the queue longer than this is not about to be taken by its worker. */
+/* Strands that lie in the queue longer than this are not about to be taken by their worker. */
 #define LYING_NS 2000
+
+/* So many would lie longer, whatever their worker does. */
+#define MANY 16
 
 /* A worker that has come to its loop less often than this since the last look does not pass messages to and fro. */
 #define BUSY_TURNS 8
 
 void filch_lookout_notify(filch_worker *worker, uint32_t ready_count)
 {
-    if (ready_count > 1 || !filch_lookout_is_manned(worker->pool))
+    if (ready_count > FILCH_LOOKOUT_FEW || !filch_lookout_is_manned(worker->pool))
         filch_pool_notify(worker->pool, worker);
 }
 
@@ -41,12 +44,12 @@ bool filch_lookout_begin(filch_worker *self)
 {
     filch_pool *pool = self->pool;
     uint32_t nobody = 0;
-    bool has_single = false;
+    bool has_few = false;
 
-    for (unsigned i = 0; !has_single && i < pool->worker_count; i++)
-        has_single = ready_count_of(pool->workers[i]) == 1;
+    for (unsigned i = 0; !has_few && i < pool->worker_count; i++)
+        has_few = ready_count_of(pool->workers[i]) - 1 < FILCH_LOOKOUT_FEW;
     /* seq_cst [ready-or-lookout] */
-    if (!has_single || !filch_cas_seq_cst(&pool->lookout, &nobody, self->index + 1))
+    if (!has_few || !filch_cas_seq_cst(&pool->lookout, &nobody, self->index + 1))
         return false;
     for (unsigned i = 0; i < pool->worker_count; i++)
         pool->workers[i]->looked_turn = turn_of(pool->workers[i]) - BUSY_TURNS;
@@ -66,7 +69,7 @@ bool filch_lookout_look(filch_worker *self)
     for (unsigned i = 0; i < pool->worker_count; i++) {
         filch_worker *worker = pool->workers[i];
         uint32_t count = ready_count_of(worker), turn = turn_of(worker);
-        is_lying |= count > 1 || (count == 1 && turn == worker->looked_turn);
+        is_lying |= count > FILCH_LOOKOUT_FEW || turn - worker->looked_turn < count;
         is_busy |= count > 0 || turn - worker->looked_turn >= BUSY_TURNS;
         worker->looked_turn = turn;
     }
@@ -86,10 +89,15 @@ bool filch_lookout_may_take(filch_worker *thief, filch_worker *victim)
     uint32_t count = filch_load_relaxed(&victim->ready.count), turn = turn_of(victim);
     filch_glimpse *glimpse = &thief->glimpses[victim->index % FILCH_GLIMPSES];
 
-    if (count != 1)
-        return count > 1;
-    if (glimpse->victim == victim->index + 1 && glimpse->turn == turn)
-        return filch_clock_ticks() - glimpse->ticks > filch_clock_ticks_in(LYING_NS);
-    *glimpse = (filch_glimpse){victim->index + 1, turn, filch_clock_ticks()};
+    if (count == 0 || count > MANY)
+        return count > 0;
+    uint64_t ticks = filch_clock_ticks();
+    bool is_old = ticks - glimpse->ticks > filch_clock_ticks_in(LYING_NS);
+    if (glimpse->victim == victim->index + 1 && turn - glimpse->turn < count)
+        return is_old;
+    /* What was seen of another victim is kept until it can be used. */
+    if (glimpse->victim != victim->index + 1 && !is_old)
+        return false;
+    *glimpse = (filch_glimpse){victim->index + 1, turn, ticks};
     return false;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One ready strand is not worth a wake-up, if its worker is about to go on with it itself.
+ * A few ready strands are not worth a wake-up, if their worker is about to go on with them itself.
  *
- * Two tasks that pass a message to and fro wake each other all the time: each puts the other into the ready queue of their worker, and then waits. To
+ * Tasks that pass messages to and fro wake each other all the time: each puts the other into the ready queue of their worker, and then waits. To
  * wake another worker for each of these costs more than the message, and if it steals the strand, both workers wait for each other's cache lines. But the task
- * may also go on for long, and then the other should not wait. So:
+ * may also go on for long, and then the others should not wait. So:
  *
- * A worker that is about to sleep, and sees a single strand in the ready queue of another, becomes the lookout: it sleeps for a tenth of a millisecond at a
- * time. Whoever makes a single strand ready while there is a lookout wakes nobody. The lookout looks whether the worker has come to its loop since the last time (its `turn`
- * has changed); if not, the strand is left lying, and somebody is woken for it. When no worker comes to its loop often any more, it stops. A searching thief, too, takes
- * a single strand only if it has been lying for two microseconds.
+ * A worker that is about to sleep, and sees a few strands in the ready queue of another, becomes the lookout: it sleeps for a tenth of a millisecond at a
+ * time. Whoever makes a strand ready that is one of a few, while there is a lookout, wakes nobody. The lookout looks how often the worker has come to its loop since the last time (its `turn`);
+ * if less often than there are strands, these are left lying, and somebody is woken for them. When no worker comes to its loop often any more, it stops. A searching thief, too, takes
+ * strands only from a worker that in the last two microseconds came to its loop less often than it has strands; or if these are many.
  *
  * Edges
  *   ready-or-lookout  filch_queue_push, filch_lookout_is_manned x stop, filch_queue_is_empty
@@ -21,6 +21,9 @@
 #include "worker/worker.h"
 
 #define FILCH_LOOK_NS 100000
+
+/* So many are a few. Two sides of a channel, where one of each is nudged at a time, make two or three. */
+#define FILCH_LOOKOUT_FEW 3
 
 static inline bool filch_lookout_is_manned(filch_pool *pool)
 {

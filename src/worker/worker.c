@@ -499,7 +499,7 @@ static bool look_for_ready(filch_pool *pool)
     for (unsigned i = 0; !found && i < pool->worker_count; i++) {
         /* seq_cst [queued-or-sleep] */
         uint32_t count = filch_load_seq_cst(&pool->workers[i]->ready.count);
-        found = count > is_manned;
+        found = count > (is_manned ? FILCH_LOOKOUT_FEW : 0);
     }
     return found;
 }
