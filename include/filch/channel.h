@@ -24,7 +24,8 @@
  *     }
  *
  * Any number of senders and receivers: tasks of any pool, and plain threads, which pass NULL as handle. The conventions of filch/wait.h hold. An
- * entry that was sent is received once; after an error nothing was sent, or received. Who need not wait is not cancelled.
+ * entry that was sent is received once; after an error nothing was sent, or received. Who need not wait is not cancelled. Entries leave in the order in which they
+ * went in. Of those who wait on one side of a channel without room, who came first is first; where there is room, somebody who comes later may be faster, a few times.
  */
 #ifndef FILCH_CHANNEL_H
 #define FILCH_CHANNEL_H

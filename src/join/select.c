@@ -166,10 +166,12 @@ static bool is_likely(const filch_case *c, uint64_t now_ns)
 /* Its result, or -EAGAIN. */
 static int try_case(const filch_case *c, filch_handover *handover)
 {
-    return c->kind == FILCH_CASE_SEND      ? filch_channel_put(c->channel, c->entry, handover)
-           : c->kind == FILCH_CASE_RECEIVE ? filch_channel_get(c->channel, c->entry, handover)
-           : c->kind == FILCH_CASE_FUTURE  ? c->future->err
-                                           : 0;
+    return c->kind == FILCH_CASE_SEND
+               ? filch_channel_put(c->channel, c->entry, FILCH_EFFORT_ALL, handover)
+           : c->kind == FILCH_CASE_RECEIVE
+               ? filch_channel_get(c->channel, c->entry, FILCH_EFFORT_ALL, handover)
+           : c->kind == FILCH_CASE_FUTURE ? c->future->err
+                                          : 0;
 }
 
 /* One of the cases in the mask. */
@@ -253,15 +255,13 @@ static int wait_for_one(selection *s, filch_slot *f)
 static int select_one(selection *s, filch_slot *f, bool may_wait)
 {
     filch_handover handover = {.waiter = NULL};
-    filch_wakes wakes = {NULL, NULL};
 
     lock_all(s);
     int chosen = do_one(s, &handover);
     if (chosen == -EAGAIN && may_wait)
         return wait_for_one(s, f);
     unlock_all(s);
-    filch_handover_finish(&handover, &wakes);
-    filch_wakes_go(&wakes);
+    filch_handover_finish(&handover);
     return chosen;
 }
 

@@ -64,7 +64,9 @@ static void wait_on_strand(filch_waiting *waiting, uint64_t deadline_ns)
     if (deadline_ns != FILCH_NEVER_NS && filch_timer_start(timers, &timer, deadline_ns))
         strand->worker->owes_watch = true;
 
-    filch_worker_leave(strand, FILCH_LEAVE_TO_WAIT, NULL);
+    do
+        filch_worker_leave(strand, FILCH_LEAVE_TO_WAIT, NULL);
+    while (!filch_wait_try(waiting->wait, waiting->turn));
 
     if (deadline_ns != FILCH_NEVER_NS)
         filch_timer_stop(timers, &timer);
@@ -156,6 +158,15 @@ void filch_waiting_finish(filch_waiting *waiting, unsigned outcome, filch_wakes 
 {
     filch_strand *strand = waiting->strand;
     wake(waiting, strand, filch_wait_finish(waiting->wait, waiting->turn, outcome), wakes);
+}
+
+bool filch_waiting_nudge(filch_waiting *waiting, filch_wakes *wakes)
+{
+    filch_wait_result result = filch_wait_nudge(waiting->wait, waiting->turn);
+
+    if (result == FILCH_WAIT_RESUME)
+        filch_wakes_add(wakes, waiting->strand);
+    return result != FILCH_WAIT_LATE;
 }
 
 void filch_wakes_add(filch_wakes *wakes, filch_strand *strand)

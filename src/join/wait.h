@@ -39,7 +39,9 @@ struct filch_waiter {
     filch_waiting *waiting;
     unsigned outcome; /* how the wait ends if it ends by this one */
     bool is_listed;
-    void *data; /* what is handed over, or where to */
+    bool may_try;   /* it can be nudged, to look for itself: channel.c */
+    bool is_nudged; /* it was; who does it says so under the lock */
+    void *data;     /* what is handed over, or where to */
 };
 
 /* First come, first served. All zero is empty. Under the lock of whatever has it. */
@@ -71,6 +73,9 @@ bool filch_waiting_end(filch_waiting *waiting, unsigned outcome, filch_wakes *wa
 /* The same in two steps, with something in between that is handed over. */
 bool filch_waiting_claim(filch_waiting *waiting);
 void filch_waiting_finish(filch_waiting *waiting, unsigned outcome, filch_wakes *wakes);
+
+/* Let a strand that waits look for itself: its wait ends with FILCH_WAIT_TO_TRY, if nobody ends it otherwise before it goes on. False: somebody else has ended it. */
+bool filch_waiting_nudge(filch_waiting *waiting, filch_wakes *wakes);
 
 /* Resume what was collected. The caller holds no lock. */
 void filch_wakes_go(filch_wakes *wakes);

@@ -16,14 +16,17 @@
  *      |             |      park
  *      '-- end ------'--- end ----> ENDED    the waiter has not left yet, and goes on by itself
  *
+ *                      nudge                    try
+ *     OPEN, parked or not ----> NUDGED --------------------> ENDED, TO_TRY    the waiter looks for itself, unless somebody claims or ends the wait first
+ *
  * The first to claim or end a wait has it; others are late, and do nothing. Each wait has a turn of its own, so one who is late for this
  * wait cannot end the next. The word of a strand lies in its header, which stays mapped as long as the pool: whoever knows a
  * strand and a turn may try to end that wait at any time.
  *
  * Edges
- *   strand-waits    filch_wait_park -> filch_wait_end, filch_wait_claim, filch_wait_finish
+ *   strand-waits    filch_wait_park -> filch_wait_end, filch_wait_claim, filch_wait_finish, filch_wait_nudge
  *                   carries the strand, its stack and its registers, from its worker to who resumes it.
- *   wait-ended      filch_wait_end, filch_wait_finish -> filch_wait_park
+ *   wait-ended      filch_wait_end, filch_wait_finish -> filch_wait_park, filch_wait_try
  *                   carries what was handed over.
  *   cancel-or-wait  filch_wait_open x filch_wait_cancel
  *                   with the mark of the scope: who cancels finds the wait open, or the waiter finds the mark.
@@ -41,6 +44,7 @@ enum filch_wait_phase {
     FILCH_WAIT_ENDED, /* zero: nobody waits */
     FILCH_WAIT_OPEN,
     FILCH_WAIT_CLAIMED,
+    FILCH_WAIT_NUDGED, /* open, a bit of it says; but the waiter goes on, or will, and may end it itself */
 };
 
 #define FILCH_WAIT_PHASE ((uint64_t)3)
@@ -52,6 +56,7 @@ enum filch_wait_phase {
 
 /* Outcomes: the number of what came, or one of these. */
 #define FILCH_WAIT_COUNT_MAX 4000u
+#define FILCH_WAIT_TO_TRY 4093u
 #define FILCH_WAIT_TIMED_OUT 4094u
 #define FILCH_WAIT_CANCELLED 4095u
 
@@ -78,13 +83,25 @@ static inline uint64_t filch_wait_open(filch_wait *wait, bool is_cancellable)
     return turn;
 }
 
-/* The waiter has left its stack, or is a thread that will sleep. False: the wait has ended, so go on. After true it belongs to
+/* The waiter has left its stack, or is a thread that will sleep. False: the wait has ended, or was nudged, so go on. After true it belongs to
  * whoever ends the wait. */
 static inline bool filch_wait_park(filch_wait *wait)
 {
-    /* release [strand-waits], acquire [wait-ended] */
-    uint64_t word = filch_fetch_add_acq_rel(&wait->word, FILCH_WAIT_PARKED);
-    return (word & FILCH_WAIT_PHASE) != FILCH_WAIT_ENDED;
+    /* acquire [wait-ended] */
+    uint64_t word = filch_load_acquire(&wait->word);
+    do {
+        if ((word & FILCH_WAIT_PHASE) == FILCH_WAIT_ENDED ||
+            (word & FILCH_WAIT_PHASE) == FILCH_WAIT_NUDGED)
+            return false;
+        /* release [strand-waits], acquire [wait-ended] */
+    } while (!filch_cas_acq_rel(&wait->word, &word, word | FILCH_WAIT_PARKED));
+    return true;
+}
+
+/* Can it be ended? */
+static inline bool filch_wait_is_open(uint64_t word)
+{
+    return word & FILCH_WAIT_OPEN; /* or NUDGED */
 }
 
 /* End the wait of this turn, unless somebody else has. */
@@ -93,7 +110,7 @@ static inline filch_wait_result filch_wait_end(filch_wait *wait, uint64_t turn, 
     /* relaxed: the cas decides. */
     uint64_t word = filch_load_relaxed(&wait->word);
     do {
-        if ((word & FILCH_WAIT_TURN) != turn || (word & FILCH_WAIT_PHASE) != FILCH_WAIT_OPEN)
+        if ((word & FILCH_WAIT_TURN) != turn || !filch_wait_is_open(word))
             return FILCH_WAIT_LATE;
         /* release [wait-ended], acquire [strand-waits] */
     } while (!filch_cas_acq_rel(&wait->word, &word,
@@ -107,7 +124,7 @@ static inline bool filch_wait_claim(filch_wait *wait, uint64_t turn)
     /* relaxed: the cas decides. */
     uint64_t word = filch_load_relaxed(&wait->word);
     do {
-        if ((word & FILCH_WAIT_TURN) != turn || (word & FILCH_WAIT_PHASE) != FILCH_WAIT_OPEN)
+        if ((word & FILCH_WAIT_TURN) != turn || !filch_wait_is_open(word))
             return false;
         /* acquire [strand-waits]: if it is parked, its memory may be written to. */
     } while (!filch_cas_acq_rel(&wait->word, &word,
@@ -122,6 +139,37 @@ static inline filch_wait_result filch_wait_finish(filch_wait *wait, uint64_t tur
     uint64_t word = filch_exchange_acq_rel(&wait->word,
                                            turn | (uint64_t)outcome << FILCH_WAIT_OUTCOME_SHIFT);
     return word & FILCH_WAIT_PARKED ? FILCH_WAIT_RESUME : FILCH_WAIT_GOES;
+}
+
+/*
+ * Let the waiter look for itself what it can have, without a promise. Until it does, its wait can be claimed and ended like any other. Only for strands: a thread that is nudged might end its wait
+ * by time, and be gone before it is rung for.
+ */
+static inline filch_wait_result filch_wait_nudge(filch_wait *wait, uint64_t turn)
+{
+    /* relaxed: the cas decides. */
+    uint64_t word = filch_load_relaxed(&wait->word), next;
+    do {
+        if ((word & FILCH_WAIT_TURN) != turn || !filch_wait_is_open(word))
+            return FILCH_WAIT_LATE;
+        next = (word & ~(FILCH_WAIT_PHASE | FILCH_WAIT_PARKED)) | FILCH_WAIT_NUDGED;
+        /* acquire [strand-waits] */
+    } while (!filch_cas_acq_rel(&wait->word, &word, next));
+    return word & FILCH_WAIT_PARKED ? FILCH_WAIT_RESUME : FILCH_WAIT_GOES;
+}
+
+/* The waiter goes on. True: its wait has ended, as filch_wait_outcome says; if it was nudged, by this call. False: somebody has claimed it and will
+ * finish it, so leave again. */
+static inline bool filch_wait_try(filch_wait *wait, uint64_t turn)
+{
+    /* acquire [wait-ended] */
+    uint64_t word = filch_load_acquire(&wait->word);
+    while ((word & FILCH_WAIT_PHASE) == FILCH_WAIT_NUDGED)
+        /* acquire [wait-ended] */
+        if (filch_cas_acq_rel(&wait->word, &word,
+                              turn | (uint64_t)FILCH_WAIT_TO_TRY << FILCH_WAIT_OUTCOME_SHIFT))
+            return true;
+    return (word & FILCH_WAIT_PHASE) == FILCH_WAIT_ENDED;
 }
 
 /* Of a strand that is being cancelled: end the wait it is in, if it is in one that can be. The caller has set a mark before, seq_cst, at which the

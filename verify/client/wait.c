@@ -8,6 +8,7 @@
  *     e   ends the wait
  *     c   claims it, hands over, finishes
  *     x   sets the mark and cancels, as src/join/scope.c does
+ *     n   nudges the waiter, which may end its wait itself then
  *
  * All scripts up to a length are generated, also without T2 where T3 cancels. What is handed over, and what the waiter leaves behind when it parks, is
  * plain: it is a race if one who ends a wait and the waiter do not agree whose it is.
@@ -47,6 +48,10 @@ static void check_outcome(unsigned outcome, uint64_t turn, const frame *own)
         mc_check(filch_load_relaxed(&mark), "only a wait whose mark is set is cancelled");
         return;
     }
+    if (outcome == FILCH_WAIT_TO_TRY) {
+        mc_check(own->handed == 0, "who ends its wait itself is handed nothing");
+        return;
+    }
     unsigned who = outcome / 10, which = outcome % 10;
     mc_check(brought[who][which] == turn, "the waiter sees what was there when its wait was ended, and that it was this one");
     mc_check(own->handed == 0 || own->handed == (int)outcome + 1, "what is handed over is of who ended the wait");
@@ -63,13 +68,15 @@ static void wait_often(void)
         filch_store_release(&shown, turn);
         if (filch_load_seq_cst(&mark))
             filch_wait_end(&wait_word, turn, FILCH_WAIT_CANCELLED);
-        own->left++;
-        if (filch_wait_park(&wait_word)) {
-            parked_count++;
-            while (filch_load_acquire(&resumed) < parked_count)
-                filch_pause();
-            mc_check(own->left == 2, "the waiter was resumed by one");
-        }
+        do {
+            own->left = 1;
+            if (filch_wait_park(&wait_word)) {
+                parked_count++;
+                while (filch_load_acquire(&resumed) < parked_count)
+                    filch_pause();
+                mc_check(own->left == 2, "the waiter was resumed by one");
+            }
+        } while (!filch_wait_try(&wait_word, turn));
         check_outcome(filch_wait_outcome(&wait_word), turn, own);
         free(own);
     }
@@ -91,7 +98,9 @@ static void end(char how, uint64_t turn, unsigned who, unsigned which)
     const unsigned outcome = who * 10 + which;
 
     brought[who][which] = turn;
-    if (how == 'e') {
+    if (how == 'n') {
+        resume(filch_wait_nudge(&wait_word, turn));
+    } else if (how == 'e') {
         resume(filch_wait_end(&wait_word, turn, outcome));
     } else if (filch_wait_claim(&wait_word, turn)) {
         current->handed = (int)outcome + 1;
@@ -148,11 +157,11 @@ static int run_all(const char *name, mc_options options, unsigned waits, const c
     wait_count = waits;
     script = text;
     for (; *steadies; steadies++)
-        for (unsigned length = 0, count = 1; length <= longest; length++, count *= 3)
+        for (unsigned length = 0, count = 1; length <= longest; length++, count *= 4)
             for (unsigned k = 0; k < count; k++) {
                 unsigned rest = k;
-                for (unsigned i = 0; i < length; i++, rest /= 3)
-                    text[i] = "ecx"[rest % 3];
+                for (unsigned i = 0; i < length; i++, rest /= 4)
+                    text[i] = "ecxn"[rest % 4];
                 text[length] = '\0';
                 steady = *steadies;
                 /* A mark is set once. */
