@@ -31,6 +31,13 @@ uint32_t filch_queue_push(filch_queue *queue, filch_link *entry);
 /* The entries from `first` on, in their order. */
 void filch_queue_push_list(filch_queue *queue, filch_link *first);
 
+/* A hint, for who looks often; who goes to sleep looks with filch_queue_is_empty. */
+static inline bool filch_queue_seems_empty(filch_queue *queue)
+{
+    /* relaxed: a hint. */
+    return filch_load_relaxed(&queue->count) == 0;
+}
+
 /* The oldest entry, or NULL. */
 filch_link *filch_queue_take(filch_queue *queue);
 

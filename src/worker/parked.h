@@ -29,6 +29,13 @@ static inline bool filch_parked_is_empty(filch_parked *parked)
     return filch_load_seq_cst(&parked->count) == 0;
 }
 
+/* A hint, for who looks often. */
+static inline bool filch_parked_seems_empty(filch_parked *parked)
+{
+    /* relaxed: a hint. */
+    return filch_load_relaxed(&parked->count) == 0;
+}
+
 /* The strand has left its stack, and is the caller's. */
 void filch_parked_add(filch_parked *parked, filch_strand *strand);
 

@@ -221,13 +221,15 @@ static filch_strand *prepare_stolen(filch_worker *worker, filch_slot *task)
 
 static filch_strand *take_job(filch_worker *worker, filch_queue *queue)
 {
+    if (filch_queue_seems_empty(queue))
+        return NULL;
     filch_link *link = have_spare(worker) ? filch_queue_take(queue) : NULL;
     return link ? prepare_job(worker, link) : NULL;
 }
 
 static filch_strand *take_ready(filch_queue *queue)
 {
-    filch_link *link = filch_queue_take(queue);
+    filch_link *link = filch_queue_seems_empty(queue) ? NULL : filch_queue_take(queue);
     return link ? filch_strand_of_link(link) : NULL;
 }
 
@@ -251,18 +253,21 @@ static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
     filch_slot *task;
 
     if (!worker->root) {
-        link = filch_lookout_may_take(worker, victim)
+        link = !filch_queue_seems_empty(&victim->ready) && filch_lookout_may_take(worker, victim)
                    ? take_half(worker, &victim->ready, &worker->ready)
                    : NULL;
         if (link) {
             filch_count(worker, FILCH_COUNT_mugged);
             return filch_strand_of_link(link);
         }
-        link = worker->spare ? take_half(worker, &victim->spawned, &worker->spawned) : NULL;
+        link = worker->spare && !filch_queue_seems_empty(&victim->spawned)
+                   ? take_half(worker, &victim->spawned, &worker->spawned)
+                   : NULL;
         if (link)
             return prepare_job(worker, link);
     }
-    if (worker->spare && filch_parked_steal(&victim->parked, worker->root, &task))
+    if (worker->spare && !filch_parked_seems_empty(&victim->parked) &&
+        filch_parked_steal(&victim->parked, worker->root, &task))
         return prepare_stolen(worker, task);
     return NULL;
 }
@@ -362,7 +367,8 @@ static filch_strand *find(filch_worker *worker, bool ask)
         if (!strand)
             strand = take_outside(worker);
     }
-    if (!strand && have_spare(worker) && filch_parked_steal(&worker->parked, worker->root, &task))
+    if (!strand && !filch_parked_seems_empty(&worker->parked) && have_spare(worker) &&
+        filch_parked_steal(&worker->parked, worker->root, &task))
         strand = prepare_stolen(worker, task);
     return strand ? strand : steal(worker, ask);
 }
