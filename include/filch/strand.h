@@ -40,7 +40,7 @@ extern "C" {
 #endif
 
 /* A power of two: the header of a slot's strand is found by masking the slot's address. */
-#define FILCH_REGION_BYTES ((uintptr_t)256 << 10)
+#define FILCH_REGION_BYTES ((uintptr_t)512 << 10)
 #define FILCH_HEADER_OFFSET ((uintptr_t)2048)
 
 /* What a task's arguments and result may take up inside its slot. */

@@ -12,7 +12,7 @@
 
 /* The layout that inlined code of filch/strand.h and filch/task.h shares with the library. It changes whenever that
  * does; filch_pool_create refuses a caller compiled against another one. */
-#define FILCH_ABI 2u
+#define FILCH_ABI 3u
 
 /* A function of the library. */
 #define FILCH_API __attribute__((visibility("default")))
