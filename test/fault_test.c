@@ -9,6 +9,11 @@
 
 #include "base/fault.h"
 
+#include <filch/channel.h>
+#include <filch/pipeline.h>
+
+#include <malloc.h>
+
 #define NEVER UINT32_MAX
 
 /* Per kind: how often it was asked for, and from which and until which time on it fails. */
@@ -434,6 +439,87 @@ TEST(a_task_for_which_memory_is_missing_is_not_submitted)
     }
 }
 
+/* ---- channels and pipelines -------------------------------------------------------------------- */
+
+/* Sanitizers have books of their own, and tell of a leak at the end. */
+static size_t bytes_in_use(void)
+{
+    return TEST_SLOWNESS > 1 ? 0 : mallinfo2().uordblks;
+}
+
+TEST(a_channel_for_which_memory_is_missing_is_not_created)
+{
+    filch_channel *channel = NULL;
+    int value = 1;
+    size_t before = bytes_in_use();
+
+    fail_from(FILCH_FAULT_MALLOC, 0);
+    for (size_t capacity = 0; capacity < 3; capacity++) {
+        assert_int_equal(filch_channel_create(&channel, sizeof value, capacity), -ENOMEM);
+        assert_null(channel);
+    }
+    assert_int_equal(bytes_in_use(), before);
+
+    /* One that is there needs no more. */
+    fail_never();
+    assert_int_equal(filch_channel_create(&channel, sizeof value, 1), 0);
+    fail_from(FILCH_FAULT_MALLOC, 0);
+    assert_int_equal(filch_channel_send(NULL, channel, &value), 0);
+    assert_int_equal(filch_channel_send_until(NULL, channel, &value, filch_now_ns()), -ETIMEDOUT);
+    assert_int_equal(filch_channel_receive(NULL, channel, &value), 0);
+    filch_channel_destroy(channel);
+    assert_int_equal(bytes_in_use(), before);
+    fail_never();
+}
+
+#define ITEMS 50
+
+static int make_item(filch_slot *f, void *made, void **item)
+{
+    (void)f;
+    *item = made;
+    counter_add(made, 1);
+    return counter_get(made) < ITEMS ? 0 : FILCH_PIPELINE_END;
+}
+
+static int use_item(filch_slot *f, void *used, void **item)
+{
+    (void)f;
+    (void)item;
+    counter_add(used, 1);
+    return 0;
+}
+
+TEST(a_pipeline_for_which_memory_is_missing_calls_no_stage_and_with_little_it_has_fewer_tokens)
+{
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        filch_pool *pool = watched_pool_of(workers);
+        counter made = {0}, used = {0};
+        const filch_stage stages[] = {{make_item, &made, 1, false}, {use_item, &used, 0, true}};
+        size_t before = 0;
+
+        /* The pipeline itself, and its first token. What malloc keeps for the next time counts as in use, so a little does not count. */
+        for (uint32_t i = 0; i < 100; i++) {
+            if (i == 20)
+                before = bytes_in_use();
+            fail_from(FILCH_FAULT_MALLOC, i % 2);
+            assert_int_equal(filch_pipeline_run(NULL, pool, stages, 2, NULL), -ENOMEM);
+            assert_int_equal(counter_get(&made), 0);
+        }
+        assert_true(bytes_in_use() < before + 4096);
+        for (uint32_t i = 2; i < 6; i++) {
+            counter_set(&made, 0);
+            counter_set(&used, 0);
+            fail_from(FILCH_FAULT_MALLOC, i);
+            assert_int_equal(filch_pipeline_run(NULL, pool, stages, 2, NULL), 0);
+            assert_int_equal(counter_get(&made), ITEMS);
+            assert_int_equal(counter_get(&used), ITEMS);
+        }
+        fail_never();
+        watched_pool_destroy(pool);
+    }
+}
+
 TEST(a_pool_works_without_memory_for_signal_stacks)
 {
     filch_options options = {.size = sizeof options, .workers = 3, .report_overflow = true};
@@ -462,6 +548,9 @@ int main(void)
         cmocka_unit_test(a_run_inside_of_a_run_without_a_strand_ends),
         cmocka_unit_test(a_pool_for_which_memory_is_missing_is_not_created),
         cmocka_unit_test(a_task_for_which_memory_is_missing_is_not_submitted),
+        cmocka_unit_test(a_channel_for_which_memory_is_missing_is_not_created),
+        cmocka_unit_test(
+            a_pipeline_for_which_memory_is_missing_calls_no_stage_and_with_little_it_has_fewer_tokens),
         cmocka_unit_test(a_pool_works_without_memory_for_signal_stacks),
     };
     fail_never();

@@ -185,6 +185,24 @@ TEST(a_waiting_strand_costs_little_more_than_a_page)
     }
 }
 
+/* Programs with deep and wide trees have so many open tasks; what has no slot cannot be stolen. */
+TEST(a_strand_has_thousands_of_slots)
+{
+    static const size_t sizes[] = {16 << 10, 320 << 10, 8 << 20};
+
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        filch_strands list;
+        filch_strands_init(&list, NULL, sizes[i]);
+        filch_strand *strand = filch_strand_take(&list);
+
+        size_t slots = (size_t)(strand->split.end - filch_split_slots(&strand->split));
+        assert_true(slots >= (sizes[i] == 320 << 10 ? 2000u : 6000u));
+
+        filch_strand_give(&list, strand);
+        filch_strands_fini(&list);
+    }
+}
+
 TEST(after_a_burst_the_memory_goes_back)
 {
     const unsigned count = TEST_SLOWNESS > 1 ? 2000 : 20000;
@@ -396,6 +414,7 @@ int main(void)
         cmocka_unit_test(a_guard_lies_below_each_stack_and_is_found),
         cmocka_unit_test(the_strand_given_last_is_taken_first),
         cmocka_unit_test(a_waiting_strand_costs_little_more_than_a_page),
+        cmocka_unit_test(a_strand_has_thousands_of_slots),
         cmocka_unit_test(after_a_burst_the_memory_goes_back),
         cmocka_unit_test(a_thief_finds_nothing_on_a_strand_whose_memory_went_back),
         cmocka_unit_test(workers_take_give_and_trim_while_thieves_look_on),
