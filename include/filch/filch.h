@@ -32,6 +32,7 @@
 #include <filch/channel.h>
 #include <filch/error.h>
 #include <filch/future.h>
+#include <filch/io.h>
 #include <filch/local.h>
 #include <filch/loop.h>
 #include <filch/pipeline.h>

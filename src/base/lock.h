@@ -12,7 +12,7 @@
  * It blocks the thread, so no strand may be suspended while it holds one.
  *
  * Edges
- *   lock-passed  release: state exchange -> acquire: state cas or exchange
+ *   lock-passed  release: state exchange -> acquire, try: state cas or exchange
  *                carries all that the holders so far wrote.
  */
 #ifndef FILCH_BASE_LOCK_H
@@ -57,6 +57,14 @@ static inline void filch_lock_acquire(filch_lock *lock)
     /* acquire [lock-passed]: if it was FREE it is ours, else marked for its holder. */
     while (filch_exchange_acq_rel(&lock->state, FILCH_LOCK_CONTENDED) != FILCH_LOCK_FREE)
         filch_futex_wait(&lock->state, FILCH_LOCK_CONTENDED, NULL);
+}
+
+/* False: somebody has it. */
+static inline bool filch_lock_try(filch_lock *lock)
+{
+    uint32_t seen = FILCH_LOCK_FREE;
+    /* acquire [lock-passed] */
+    return filch_cas_acq_rel(&lock->state, &seen, FILCH_LOCK_HELD);
 }
 
 static inline void filch_lock_release(filch_lock *lock)

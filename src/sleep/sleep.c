@@ -5,6 +5,7 @@
 #include "sleep/sleep.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #define TOP_BITS 12
 #define COUNT_BITS 10
@@ -119,9 +120,43 @@ enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *tim
     return bed;
 }
 
+bool filch_seat_go_away(filch_seat *seat)
+{
+    uint32_t bed = FILCH_BED_EMPTY;
+    /* acq_rel [called] */
+    return filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_AWAY);
+}
+
+enum filch_bed_state filch_seat_come_back(filch_seat *seat)
+{
+    uint32_t bed = FILCH_BED_AWAY;
+    /* acquire [called], seq_cst [source-or-lookout] */
+    if (filch_cas_seq_cst(&seat->bed, &bed, FILCH_BED_EMPTY))
+        return FILCH_BED_EMPTY;
+    /* seq_cst [source-or-lookout]: own variable until the seat is pushed again. */
+    filch_store_seq_cst(&seat->bed, FILCH_BED_EMPTY);
+    return bed;
+}
+
+static void ring(int bell)
+{
+    const uint64_t one = 1;
+    while (write(bell, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+}
+
 void filch_seat_call(filch_seat *seat, enum filch_bed_state call)
 {
+    /* Before the call: the thread may be gone after it. */
+    int bell = seat->bell;
+
     /* release [called] */
-    if (filch_exchange_acq_rel(&seat->bed, (uint32_t)call) == FILCH_BED_ASLEEP)
+    switch (filch_exchange_acq_rel(&seat->bed, (uint32_t)call)) {
+    case FILCH_BED_ASLEEP:
         filch_futex_wake(&seat->bed, 1);
+        break;
+    case FILCH_BED_AWAY:
+        ring(bell);
+        break;
+    }
 }

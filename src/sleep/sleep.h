@@ -22,6 +22,7 @@
 enum filch_bed_state {
     FILCH_BED_EMPTY,  /* its thread is awake */
     FILCH_BED_ASLEEP, /* its thread is in the kernel, or on the way */
+    FILCH_BED_AWAY,   /* the same, but waits for the kernel's events, and is woken by the bell */
     FILCH_BED_CALLED, /* it has been woken and does not know yet */
     FILCH_BED_ENDED,  /* the same, and it shall end */
 };
@@ -29,6 +30,7 @@ enum filch_bed_state {
 typedef struct filch_seat {
     filch_atomic_u32 bed;
     filch_atomic_u32 next; /* the seat below on the stack, plus 1 */
+    int bell;              /* an eventfd, of a thread that may be away */
 } filch_seat;
 
 typedef struct filch_sleep {
@@ -63,6 +65,12 @@ int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_n
 /* Sleep until called, or for this long (NULL: for ever). Only the seat's own thread. Returns FILCH_BED_CALLED, FILCH_BED_ENDED, or, when
  * time is up, FILCH_BED_EMPTY: then the seat is still on the stack, and not its thread's, which may sleep again. */
 enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *timeout);
+
+/* Sleep elsewhere than in bed. False: somebody has called, do not go. */
+bool filch_seat_go_away(filch_seat *seat);
+
+/* Back again. FILCH_BED_EMPTY: nobody has called; as after a nap. */
+enum filch_bed_state filch_seat_come_back(filch_seat *seat);
 
 /* Without a time-out. False: it shall end. */
 static inline bool filch_seat_sleep(filch_seat *seat)

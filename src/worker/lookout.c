@@ -5,6 +5,7 @@
 #include "worker/lookout.h"
 
 #include "base/clock.h"
+#include "worker/source.h"
 
 /* Strands that lie in the queue longer than this are not about to be taken by their worker. */
 #define LYING_NS 2000
@@ -14,6 +15,9 @@
 
 /* A worker that has come to its loop less often than this since the last look does not pass messages to and fro. */
 #define BUSY_TURNS 8
+
+/* While operations are in flight, but their threads wait for them themselves, it stays for so many looks: they may begin to compute at any time. */
+#define QUIET_LOOKS 50
 
 void filch_lookout_notify(filch_worker *worker, uint32_t ready_count)
 {
@@ -46,13 +50,18 @@ bool filch_lookout_begin(filch_worker *self)
     uint32_t nobody = 0;
     bool has_few = false;
 
-    for (unsigned i = 0; !has_few && i < pool->worker_count; i++)
-        has_few = ready_count_of(pool->workers[i]) - 1 < FILCH_LOOKOUT_FEW;
+    for (unsigned i = 0; !has_few && i < pool->worker_count; i++) {
+        filch_worker *worker = pool->workers[i];
+        has_few = ready_count_of(worker) - 1 < FILCH_LOOKOUT_FEW ||
+                  (worker != self && filch_source_is_alone(worker));
+    }
     /* seq_cst [ready-or-lookout] */
     if (!has_few || !filch_cas_seq_cst(&pool->lookout, &nobody, self->index + 1))
         return false;
     for (unsigned i = 0; i < pool->worker_count; i++)
         pool->workers[i]->looked_turn = turn_of(pool->workers[i]) - BUSY_TURNS;
+    pool->quiet_looks = 0;
+    pool->is_look_near = false;
     return true;
 }
 
@@ -61,23 +70,53 @@ void filch_lookout_end(filch_worker *self)
     stop(self->pool);
 }
 
+/* What has happened at the source of a worker that has not come to its loop since the last look. True: go on looking. */
+static bool look_after(filch_worker *self, filch_worker *worker, bool has_turned)
+{
+    filch_pool *pool = self->pool;
+
+    if (worker == self || !filch_source_is_alone(worker))
+        return false;
+    filch_source *source = filch_worker_source(worker);
+    filch_link *strands = has_turned ? NULL : source->look(source, &pool->is_look_near);
+    if (strands) {
+        filch_queue_push_list(&pool->ready, strands);
+        filch_pool_notify(pool, NULL);
+    }
+    return true;
+}
+
+static bool has_pending(filch_worker *worker)
+{
+    filch_source *source = filch_worker_source(worker);
+    /* relaxed: a hint. */
+    return source && filch_load_relaxed(&source->pending) > 0;
+}
+
 bool filch_lookout_look(filch_worker *self)
 {
     filch_pool *pool = self->pool;
-    bool is_lying = false, is_busy = false;
+    bool is_lying = false, is_busy = false, is_quiet = false;
+
+    pool->is_look_near = false;
 
     for (unsigned i = 0; i < pool->worker_count; i++) {
         filch_worker *worker = pool->workers[i];
         uint32_t count = ready_count_of(worker), turn = turn_of(worker);
         is_lying |= count > FILCH_LOOKOUT_FEW || turn - worker->looked_turn < count;
         is_busy |= count > 0 || turn - worker->looked_turn >= BUSY_TURNS;
+        is_busy |= look_after(self, worker, turn != worker->looked_turn);
+        is_quiet |= has_pending(worker);
         worker->looked_turn = turn;
     }
-    if (is_busy && !is_lying)
+    pool->quiet_looks = is_busy ? 0 : pool->quiet_looks + 1;
+    if ((is_busy || (is_quiet && pool->quiet_looks < QUIET_LOOKS)) && !is_lying)
         return true;
     stop(pool);
-    for (unsigned i = 0; !is_lying && i < pool->worker_count; i++)
-        is_lying = ready_count_of(pool->workers[i]) > 0;
+    for (unsigned i = 0; !is_lying && i < pool->worker_count; i++) {
+        filch_worker *worker = pool->workers[i];
+        is_lying = ready_count_of(worker) > 0 || (worker != self && filch_source_is_alone(worker));
+    }
     if (is_lying)
         filch_pool_notify(pool, NULL);
     return false;

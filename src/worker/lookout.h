@@ -11,7 +11,12 @@
  * if less often than there are strands, these are left lying, and somebody is woken for them. When no worker comes to its loop often any more, it stops. A searching thief, too, takes
  * strands only from a worker that in the last two microseconds came to its loop less often than it has strands; or if these are many.
  *
+ * In the same way it looks after the sources of threads that compute (worker/source.h): what has happened there would not be seen before their task ends or waits. A worker
+ * that starts an operation, or comes back from waiting for one, and goes on to run something, wakes somebody to be the lookout if there is none (pay_watch in worker.c).
+ *
  * Edges
+ *   source-or-lookout  filch_seat_come_back, filch_lookout_is_manned x stop, filch_source_is_alone
+ *                      forbids that a thread counts on a lookout that has stopped, and that this one counts on the thread.
  *   ready-or-lookout  filch_queue_push, filch_lookout_is_manned x stop, filch_queue_is_empty
  *                     forbids that a strand counts on a lookout that has stopped, and that this one does not see the strand.
  */
@@ -20,7 +25,11 @@
 
 #include "worker/worker.h"
 
-#define FILCH_LOOK_NS 100000
+/* How long the lookout sleeps. */
+static inline uint64_t filch_look_ns(const filch_pool *pool)
+{
+    return pool->is_look_near ? 10000 : 100000;
+}
 
 /* So many are a few. Two sides of a channel, where one of each is nudged at a time, make two or three. */
 #define FILCH_LOOKOUT_FEW 3

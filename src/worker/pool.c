@@ -114,6 +114,7 @@ static void reset_seats(filch_pool *pool)
     /* relaxed: nobody else knows the pool. */
     filch_store_relaxed(&pool->sleep.word, 0);
     filch_store_relaxed(&pool->vacant.word, 0);
+    filch_store_relaxed(&pool->vacant_count, 0);
     filch_store_relaxed(&pool->thread_count, 0);
     filch_store_relaxed(&pool->pending, 0);
     filch_store_relaxed(&pool->lookout, 0);
@@ -125,6 +126,7 @@ static void reset_seats(filch_pool *pool)
         filch_victims_init(&worker->victims, i, pool->worker_count);
         filch_queue_init(&worker->ready);
         filch_queue_init(&worker->spawned);
+        worker->seat.bell = -1;
         filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
     }
 }
@@ -279,8 +281,8 @@ int filch_pool_destroy(filch_pool *pool)
 
     if (err)
         return err;
-    filch_parts_end(&pool->parts, false);
     stop_threads(pool);
+    filch_parts_end(&pool->parts, false);
     if (pool->options.report_overflow)
         filch_overflow_remove();
     filch_strands_fini(&pool->strands);
@@ -376,6 +378,8 @@ void filch_pool_notify(filch_pool *pool, filch_worker *worker)
             return;
         /* Do without this worker from now on; a guest may still sit there. */
         filch_sleep_found(&pool->sleep);
+        /* relaxed: a count. */
+        filch_fetch_add_relaxed(&pool->vacant_count, 1);
         filch_sleep_push(&pool->vacant, (unsigned)seat, FILCH_ROLE_RUNNING);
     }
 }
@@ -418,6 +422,12 @@ static bool has_no_threads(filch_pool *pool)
     /* relaxed: both only grow in the direction that matters; whoever leaves a seat looks again. */
     return filch_load_relaxed(&pool->thread_count) == 0 &&
            filch_sleep_sleeper_count(&pool->sleep) == 0;
+}
+
+bool filch_pool_may_have_threads(filch_pool *pool)
+{
+    /* relaxed: it only grows. */
+    return filch_load_relaxed(&pool->vacant_count) < pool->worker_count;
 }
 
 /* Where no thread can be started, those who come from outside do the work. */

@@ -18,6 +18,7 @@
 #include "base/fault.h"
 #include "strand/inherit.h"
 #include "worker/lookout.h"
+#include "worker/source.h"
 #include "worker/thread.h"
 
 #include <stdlib.h>
@@ -332,13 +333,30 @@ void filch_pool_fire_timers(filch_pool *pool)
     filch_pool_notify(pool, NULL);
 }
 
-/* From outside: strands that were resumed there, or by a timer; new tasks. */
+/* A strand whose operation is complete; more of them into our own queue. */
+static filch_strand *take_event(filch_worker *worker)
+{
+    filch_source *source = worker->is_visited ? NULL : filch_worker_source(worker);
+    filch_link *first = source ? source->poll(source) : NULL;
+
+    if (!first)
+        return NULL;
+    if (first->next) {
+        filch_queue_push_list(&worker->ready, first->next);
+        filch_pool_notify(worker->pool, worker);
+    }
+    return filch_strand_of_link(first);
+}
+
+/* From outside: strands that were resumed there, or by a timer, or by the kernel; new tasks. */
 static filch_strand *take_outside(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
 
     filch_pool_fire_timers(pool);
     filch_strand *strand = take_ready(&pool->ready);
+    if (!strand)
+        strand = take_event(worker);
     return strand ? strand : take_job(worker, &pool->inject);
 }
 
@@ -457,7 +475,13 @@ static void leave(filch_worker *worker, filch_strand *strand)
     case FILCH_LEAVE_TO_YIELD:
         if (filch_strand_has_public(strand))
             filch_parked_add(&worker->parked, strand);
-        filch_lookout_notify(worker, filch_queue_push(&worker->ready, &strand->link));
+        if (worker->is_visited) {
+            /* The guest leaves. */
+            filch_queue_push(&worker->pool->ready, &strand->link);
+            filch_pool_notify(worker->pool, worker);
+        } else {
+            filch_lookout_notify(worker, filch_queue_push(&worker->ready, &strand->link));
+        }
         break;
     case FILCH_LEAVE_ENDED:
         if (worker->spare)
@@ -468,12 +492,15 @@ static void leave(filch_worker *worker, filch_strand *strand)
     }
 }
 
-/* A timer was started here, and we do not go to sleep: somebody else should watch it. */
+/* A timer or an operation was started here, and we do not go to sleep: somebody else should watch it. */
 static void pay_watch(filch_worker *worker)
 {
+    filch_pool *pool = worker->pool;
+
     worker->owes_watch = false;
-    if (filch_timers_is_unwatched(&worker->pool->timers))
-        filch_pool_notify(worker->pool, worker);
+    if (filch_timers_is_unwatched(&pool->timers) ||
+        (filch_source_is_alone(worker) && !filch_lookout_is_manned(pool)))
+        filch_pool_notify(pool, worker);
 }
 
 /* Run the strand until its task ends or waits. */
@@ -653,8 +680,29 @@ static void fetch_cold(filch_worker *worker)
     }
 }
 
+/* In bed, or away: until called (CALLED, ENDED), or time is up, or something has happened (EMPTY). */
+static enum filch_bed_state nap(filch_worker *worker, const struct timespec *timeout)
+{
+    filch_source *source = filch_worker_source(worker);
+    filch_link *strands = NULL;
+    bool has_slept = false;
+
+    if (!source || !filch_seat_go_away(&worker->seat))
+        return filch_seat_nap(&worker->seat, timeout);
+    strands = source->wait(source, timeout, &has_slept);
+    enum filch_bed_state bed = filch_seat_come_back(&worker->seat);
+    if (bed != FILCH_BED_EMPTY && source->hush)
+        source->hush(source);
+    if (strands) {
+        filch_queue_push_list(&worker->pool->ready, strands);
+        /* Nearly always, it is we who are woken. */
+        filch_pool_notify(worker->pool, NULL);
+    }
+    return has_slept || bed != FILCH_BED_EMPTY ? bed : filch_seat_nap(&worker->seat, timeout);
+}
+
 /* Sleep until called; meanwhile end what is due. That is done in bed: the seat may be somebody else's by then, so nothing of the worker's own is
- * touched. False: the thread shall end. */
+ * touched but what is its thread's. False: the thread shall end. */
 static bool sleep_and_watch(filch_worker *worker, uint64_t until_ns, bool is_lookout)
 {
     filch_pool *pool = worker->pool;
@@ -663,13 +711,15 @@ static bool sleep_and_watch(filch_worker *worker, uint64_t until_ns, bool is_loo
     do {
         bool has_end = until_ns != FILCH_NEVER_NS || is_lookout;
         uint64_t now_ns = has_end ? filch_clock_ns() : 0;
-        uint64_t end_ns = is_lookout && now_ns + FILCH_LOOK_NS < until_ns ? now_ns + FILCH_LOOK_NS : until_ns;
+        uint64_t end_ns = is_lookout && now_ns + filch_look_ns(pool) < until_ns
+                              ? now_ns + filch_look_ns(pool)
+                              : until_ns;
         uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
         struct timespec timeout = {.tv_sec = (time_t)(left_ns / 1000000000),
                                    .tv_nsec = (long)(left_ns % 1000000000)};
 
-        bed = filch_seat_nap(&worker->seat, has_end ? &timeout : NULL);
-        if (bed == FILCH_BED_EMPTY && end_ns == until_ns) {
+        bed = nap(worker, has_end ? &timeout : NULL);
+        if (bed == FILCH_BED_EMPTY && until_ns != FILCH_NEVER_NS && filch_clock_ns() >= until_ns) {
             filch_timers_unwatch(&pool->timers, worker);
             filch_pool_fire_timers(pool);
             until_ns = filch_timers_watch(&pool->timers, worker);
@@ -679,7 +729,9 @@ static bool sleep_and_watch(filch_worker *worker, uint64_t until_ns, bool is_loo
                                                 : (filch_lookout_end(worker), false);
     } while (bed == FILCH_BED_EMPTY);
     /* Whoever watched and was called for something else looks for another to watch, once it has found something to run. */
-    worker->owes_watch = until_ns != FILCH_NEVER_NS && filch_timers_unwatch(&pool->timers, worker);
+    worker->owes_watch = filch_source_is_alone(worker);
+    if (until_ns != FILCH_NEVER_NS && filch_timers_unwatch(&pool->timers, worker))
+        worker->owes_watch = true;
     return bed != FILCH_BED_ENDED;
 }
 
@@ -772,6 +824,7 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     set_self(&visit);
 
     worker->root = job;
+    worker->is_visited |= is_guest;
     filch_strand *strand = have_spare(worker);
     bool has_strand = strand != NULL;
     if (!has_strand || !job) {
@@ -801,8 +854,10 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     /* Who looked meanwhile did not see what it had public before. */
     if (outer_strand && filch_strand_has_public(outer_strand))
         filch_pool_notify(pool, worker);
-    if (is_guest)
+    if (is_guest) {
+        worker->is_visited = false;
         shelve_spare(worker);
+    }
     if (is_guest && pool->options.report_overflow)
         filch_overflow_leave(&overflow);
     set_self(visit.outer);

@@ -28,6 +28,7 @@
 #include <pthread.h>
 
 typedef struct filch_worker filch_worker;
+typedef struct filch_source filch_source;
 
 enum filch_counter {
 #define FILCH_COUNTER_INDEX(name) FILCH_COUNT_##name,
@@ -77,6 +78,7 @@ struct filch_worker {
     filch_queue spawned; /* jobs of a task of this worker */
     filch_atomic_u32 turn; /* how often it has looked for something to run */
     filch_parked parked; /* strands that wait, with tasks to steal */
+    FILCH_ATOMIC(filch_source *) source; /* of the seat's thread, and not of who sits here: worker/source.h; NULL: it has none */
 
     /* All that follows belongs to whoever sits here. */
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
@@ -85,7 +87,8 @@ struct filch_worker {
     enum filch_leave leave; /* why the strand left; next, what for */
     void *waits_for;        /* a filch_slot or a filch_job */
     bool has_waited;        /* a strand has left to wait: a guest leaves, too, since others may have to run for that to end */
-    bool owes_watch;        /* a timer was started that nobody may watch: filch_timers_is_unwatched */
+    bool owes_watch;        /* a timer or an operation was started that nobody may watch: pay_watch */
+    bool is_visited;        /* by a guest: the thread, and what is the thread's, is another */
     filch_glimpse glimpses[FILCH_GLIMPSES];
     filch_magazine free;   /* more of them; empty while nobody sits here */
     void *root;            /* a guest helps only this filch_run; NULL: everything */
@@ -117,7 +120,10 @@ struct filch_pool {
     filch_sleep sleep;  /* seats of idle workers */
     filch_sleep vacant; /* seats whose thread could not be started: only for guests */
     filch_atomic_u32 lookout; /* the number of the worker that is it, plus 1; 0: none */
+    unsigned quiet_looks;     /* the lookout's: how often there was nothing to do; next, whether to look again at once */
+    bool is_look_near;
     filch_atomic_u32 thread_count;
+    filch_atomic_u32 vacant_count; /* seats whose thread could not be started */
     filch_atomic_u32 stopping;
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
     filch_atomic_u32 *alive;  /* a page of its own, which the kernel wipes in the child of a fork() */
@@ -185,6 +191,9 @@ void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what);
 
 /* Is this strand one that can be left, or is the thread to be blocked? */
 bool filch_strand_can_leave(const filch_strand *strand);
+
+/* False: no thread could be started, and those from outside do all the work. */
+bool filch_pool_may_have_threads(filch_pool *pool);
 
 /* Strands or jobs that nobody runs. */
 bool filch_pool_has_queued(filch_pool *pool);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An echo server: one task for each connection, written straight on, and no thread waits.
+ *
+ *     echo                serve a few clients of its own, and end: so it is a test
+ *     echo <port>         serve 127.0.0.1:<port> until it is interrupted
+ */
+#define _DEFAULT_SOURCE
+#include <arpa/inet.h>
+#include <filch/filch.h>
+#include <inttypes.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CLIENTS = 100, ROUNDS = 10 };
+
+static struct sockaddr_in address = {.sin_family = AF_INET};
+
+static int serve(filch_slot *f, void *arg)
+{
+    int fd = (int)(intptr_t)arg;
+    char buffer[4096];
+    ssize_t got;
+
+    while ((got = filch_recv(f, fd, buffer, sizeof buffer, 0)) > 0)
+        if (filch_send_all(f, fd, buffer, (size_t)got, 0) < 0)
+            break;
+    /* A client that is gone is no reason to stop. */
+    filch_close(f, fd);
+    return 0;
+}
+
+/* Serve so many connections, or with 0 all that come. */
+static int accept_some(filch_slot *f, int listener, unsigned count)
+{
+    filch_scope scope;
+    int err = filch_scope_open(&scope, f, NULL, NULL), one = 1;
+
+    for (unsigned i = 0; !err && (count == 0 || i < count); i++) {
+        int fd = filch_accept(f, listener, NULL, NULL, 0);
+        if (fd < 0) {
+            err = fd;
+            break;
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        err = filch_spawn(f, &scope, serve, (void *)(intptr_t)fd);
+    }
+    int closed = filch_scope_close(f, &scope);
+    return err ? err : closed;
+}
+
+static int serve_clients(filch_slot *f, void *arg)
+{
+    return accept_some(f, (int)(intptr_t)arg, CLIENTS);
+}
+
+static int ask(filch_slot *f, void *arg)
+{
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int err = filch_connect(f, fd, (struct sockaddr *)&address, sizeof address);
+    uint64_t answer = 0;
+    (void)arg;
+
+    for (uint64_t i = 0; !err && i < ROUNDS; i++)
+        if (filch_send_all(f, fd, &i, sizeof i, 0) < 0 ||
+            filch_recv(f, fd, &answer, sizeof answer, MSG_WAITALL) != sizeof answer || answer != i)
+            err = -1;
+    filch_close(f, fd);
+    return err;
+}
+
+static void run(filch_slot *f, void *arg)
+{
+    int listener = *(int *)arg, err;
+
+    if (address.sin_port != 0) {
+        err = accept_some(f, listener, 0);
+        printf("accept: %s\n", filch_strerror(err));
+        return;
+    }
+    socklen_t length = sizeof address;
+    getsockname(listener, (struct sockaddr *)&address, &length);
+    filch_scope scope;
+    err = filch_scope_open(&scope, f, NULL, NULL);
+    if (!err)
+        err = filch_spawn(f, &scope, serve_clients, (void *)(intptr_t)listener);
+    for (int i = 0; !err && i < CLIENTS; i++)
+        err = filch_spawn(f, &scope, ask, NULL);
+    int closed = filch_scope_close(f, &scope);
+    printf("%d clients, %d answers each: %s\n", CLIENTS, ROUNDS, err || closed ? "failed" : "all right");
+}
+
+int main(int argc, char **argv)
+{
+    int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    filch_pool *pool;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons((uint16_t)(argc > 1 ? atoi(argv[1]) : 0));
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 1024)) {
+        perror("echo");
+        return 1;
+    }
+    if (filch_pool_create(&pool, NULL))
+        return 1;
+    filch_run(pool, run, &listener);
+    close(listener);
+    return filch_pool_destroy(pool);
+}

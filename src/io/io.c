@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations from their start to their end: README.md.
+ */
+#include "io/io.h"
+
+#include "base/memory.h"
+#include "join/join.h"
+#include "join/wait.h"
+
+#include <errno.h>
+#include <filch/blocking.h>
+#include <filch/scope.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define DEFAULT_RING_ENTRIES 256
+
+/* Descriptors whose operations are counted. Of a larger one, filch_close takes nothing back. */
+#define COUNTED_FDS ((size_t)1 << 20)
+
+enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
+
+/* ---- the part of the pool ---------------------------------------------------------------------- */
+
+static bool is_verbose(void)
+{
+    const char *verbose = getenv("FILCH_VERBOSE");
+    return verbose && strcmp(verbose, "0") != 0;
+}
+
+static const char *const way_names[] = {
+    [FILCH_IO_URING] = "uring", [FILCH_IO_EPOLL] = "epoll", [FILCH_IO_THREADS] = "threads"};
+
+/* FILCH_IO is one of the names; behind that of rings, how many entries each has. */
+static void choose_way(filch_io *io)
+{
+    const char *wish = getenv("FILCH_IO");
+    size_t length = wish ? strcspn(wish, ":") : 0;
+    unsigned entries = 0;
+
+    io->way = FILCH_IO_URING;
+    io->ring_entries = DEFAULT_RING_ENTRIES;
+    if (!wish || !*wish)
+        return;
+    for (size_t i = 0; i < sizeof way_names / sizeof way_names[0]; i++)
+        if (strlen(way_names[i]) == length && strncmp(way_names[i], wish, length) == 0) {
+            io->way = (filch_io_way)i;
+            if (i == FILCH_IO_URING && sscanf(wish + length, ":%u", &entries) == 1 && entries > 0 &&
+                entries <= 4096)
+                io->ring_entries = entries;
+            return;
+        }
+    if (is_verbose())
+        fprintf(stderr, "filch: pool '%s': '%.32s' in FILCH_IO ignored; there are uring, epoll, threads\n",
+                io->pool->options.name, wish);
+}
+
+static void end_rings(filch_io *io)
+{
+    filch_ring *ring;
+
+    while ((ring = io->rings)) {
+        io->rings = filch_ring_next(ring);
+        filch_ring_destroy(ring);
+    }
+}
+
+static void free_io(filch_io *io)
+{
+    end_rings(io);
+    if (io->flying)
+        munmap(io->flying, COUNTED_FDS * sizeof *io->flying);
+    free(io);
+}
+
+static void destroy(filch_part *part)
+{
+    filch_io *io = (filch_io *)part;
+
+    if (io->ready)
+        filch_ready_destroy(io->ready);
+    free_io(io);
+}
+
+static void forget(filch_part *part)
+{
+    filch_io *io = (filch_io *)part;
+
+    if (io->ready)
+        filch_ready_forget(io->ready);
+    free_io(io);
+}
+
+filch_io *filch_io_get(filch_pool *pool)
+{
+    filch_part *part = filch_parts_get(&pool->parts, FILCH_PART_IO);
+    if (part)
+        return (filch_io *)part;
+    filch_io *io = filch_calloc(1, sizeof *io);
+    if (!io)
+        return NULL;
+    io->part = (filch_part){destroy, forget};
+    io->pool = pool;
+    choose_way(io);
+    void *flying = filch_fault(FILCH_FAULT_MAP)
+                       ? MAP_FAILED
+                       : mmap(NULL, COUNTED_FDS * sizeof *io->flying, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    io->flying = flying == MAP_FAILED ? NULL : flying;
+    part = filch_parts_add(&pool->parts, FILCH_PART_IO, &io->part);
+    if (part != &io->part)
+        free_io(io);
+    return (filch_io *)part;
+}
+
+static filch_ready *get_ready(filch_io *io)
+{
+    filch_lock_acquire(&io->lock);
+    if (!io->ready)
+        filch_ready_create(&io->ready, io, io->way == FILCH_IO_THREADS);
+    filch_ready *ready = io->ready;
+    filch_lock_release(&io->lock);
+    return ready;
+}
+
+/* A ring for the calling thread, of this worker; NULL: it does without. */
+static filch_ring *create_ring(filch_io *io)
+{
+    filch_ring *ring = NULL;
+
+    /* relaxed: who does not know asks the kernel. */
+    if (io->way != FILCH_IO_URING || filch_load_relaxed(&io->has_rings) == RINGS_NO)
+        return NULL;
+    int err = filch_ring_create(&ring, io);
+    if (!err) {
+        /* relaxed: as above. */
+        filch_store_relaxed(&io->has_rings, RINGS_YES);
+        return ring;
+    }
+    if (is_verbose())
+        fprintf(stderr, "filch: pool '%s': no io_uring (%s); going on with epoll\n",
+                io->pool->options.name, strerror(-err));
+    /* relaxed: as above. Others that lack memory or descriptors may have them later. */
+    if (err != -ENOMEM && err != -EMFILE && err != -ENFILE)
+        filch_store_relaxed(&io->has_rings, RINGS_NO);
+    return NULL;
+}
+
+/* What carries out operations that are started on this worker's thread; NULL: a thread of its own, or nothing to be had. */
+static filch_source *get_source(filch_io *io, filch_worker *worker)
+{
+    filch_source *source = filch_worker_source(worker);
+
+    if (source)
+        return source;
+    filch_ring *ring = create_ring(io);
+    filch_ready *ready = ring ? NULL : get_ready(io);
+    if (ring) {
+        filch_lock_acquire(&io->lock);
+        io->rings = filch_ring_before(ring, io->rings);
+        filch_lock_release(&io->lock);
+        source = (filch_source *)ring;
+    } else if (ready) {
+        source = filch_ready_source(ready);
+    }
+    if (source)
+        filch_worker_set_source(worker, source);
+    return source;
+}
+
+const char *filch_pool_io(filch_pool *pool)
+{
+    filch_io *io = pool ? filch_io_get(pool) : NULL;
+
+    if (!io)
+        return NULL;
+    /* relaxed: as in create_ring. */
+    if (filch_load_relaxed(&io->has_rings) == RINGS_UNKNOWN) {
+        filch_ring *ring = create_ring(io);
+        if (ring)
+            filch_ring_destroy(ring);
+    }
+    /* relaxed: as above. */
+    return filch_load_relaxed(&io->has_rings) == RINGS_NO && io->way == FILCH_IO_URING
+               ? way_names[FILCH_IO_EPOLL]
+               : way_names[io->way];
+}
+
+/* ---- start ---------------------------------------------------------------------------------------- */
+
+/* A strand that a guest runs, whose thread is not the pool's, goes on elsewhere first. False: there is nobody else. */
+static bool move_to_thread(filch_slot *f, filch_strand *strand)
+{
+    while (strand->worker->is_visited) {
+        if (!filch_pool_may_have_threads(strand->pool))
+            return false;
+        filch_publish_all(f);
+        filch_worker_leave(strand, FILCH_LEAVE_TO_YIELD, NULL);
+    }
+    return true;
+}
+
+static int call_on_thread(void *arg)
+{
+    filch_op *op = arg;
+    op->result = filch_op_call(op);
+    return 0;
+}
+
+/* On a thread for calls that block. The task waits; if it is cancelled before the call has begun, that was all. */
+static void call_blocking(filch_slot *f, filch_op *op)
+{
+    int err = filch_blocking(f, FILCH_LANE_FILES, call_on_thread, op);
+    if (err)
+        op->result = err;
+}
+
+static filch_atomic_u32 *count_of(filch_io *io, int fd)
+{
+    return io->flying && fd >= 0 && (size_t)fd < COUNTED_FDS ? &io->flying[fd] : NULL;
+}
+
+static void count(filch_io *io, int fd, uint32_t change)
+{
+    filch_atomic_u32 *flying = count_of(io, fd);
+    /* relaxed: who closes a descriptor that others begin to use at the same moment has a race anyway. */
+    if (flying)
+        filch_fetch_add_relaxed(flying, change);
+}
+
+/* Is it never to wait? */
+static bool is_impatient(const filch_op *op)
+{
+    switch ((filch_op_code)op->code) {
+    case FILCH_OP_recv:
+    case FILCH_OP_send:
+    case FILCH_OP_recvmsg:
+    case FILCH_OP_sendmsg:
+        return op->flags & MSG_DONTWAIT;
+    default:
+        return false;
+    }
+}
+
+/* Before a close. */
+static void take_back_all(filch_slot *f, filch_io *io, int fd);
+
+/* True: it flies. False: it has ended, with op->result. */
+static bool launch(filch_slot *f, filch_strand *strand, filch_op *op)
+{
+    op->strand = NULL;
+    filch_io *io = move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
+    filch_source *source = io ? get_source(io, strand->worker) : NULL;
+
+    if (!io) {
+        op->result = filch_op_call(op);
+        return false;
+    }
+    if (op->code == FILCH_OP_close)
+        take_back_all(f, io, op->fd);
+    bool is_ring = source && filch_source_is_ring(source);
+    op->stage = 0;
+    if (!is_ring || filch_op_is_tried_first(op)) {
+        op->result = filch_op_try(op, false);
+        if (is_impatient(op) || (op->result != -EAGAIN && op->result != -EOPNOTSUPP))
+            return false;
+    }
+    bool is_by_ring = is_ring && op->code != FILCH_OP_getdents;
+    bool has_to_block = !is_by_ring && (!filch_op_events(op) || op->result == -EOPNOTSUPP);
+    filch_ready *ready = is_by_ring || has_to_block ? NULL : get_ready(io);
+    op->strand = strand;
+    op->is_cancelled = false;
+    op->source = is_by_ring ? source : NULL;
+    filch_op_fly(op);
+    if (is_by_ring || ready) {
+        strand->worker->owes_watch = true;
+        count(io, op->fd, 1);
+        if (is_by_ring)
+            filch_ring_start((filch_ring *)source, op);
+        if (is_by_ring || filch_ready_start(ready, op) == 0)
+            return true;
+        count(io, op->fd, -1u);
+    }
+    op->strand = NULL;
+    call_blocking(f, op);
+    return false;
+}
+
+/* The strand, if its task can be suspended; NULL: block the thread. */
+static filch_strand *strand_of(filch_slot *f)
+{
+    filch_strand *strand = f ? filch_strand_of(f) : NULL;
+    return filch_strand_can_leave(strand) ? strand : NULL;
+}
+
+static bool is_known(const filch_op *op)
+{
+    return op && op->code > FILCH_OP_NONE && op->code < FILCH_OP_COUNT;
+}
+
+int filch_op_start(filch_slot *f, filch_op *op)
+{
+    filch_strand *strand = strand_of(f);
+
+    /* relaxed: the caller's own until it flies. */
+    if (!is_known(op) || filch_load_relaxed(&op->state) != FILCH_OP_IDLE)
+        return -EINVAL;
+    if (strand && launch(f, strand, op))
+        return 0;
+    if (!strand)
+        op->result = filch_op_call(op);
+    /* relaxed: as above. */
+    filch_store_relaxed(&op->state, FILCH_OP_DONE);
+    return 0;
+}
+
+/* ---- wait ----------------------------------------------------------------------------------------- */
+
+bool filch_op_is_done(filch_op *op)
+{
+    return filch_op_has_ended(op);
+}
+
+/* Until it has ended: 0; or -ETIMEDOUT, -ECANCELED: it flies on. */
+static int await(filch_slot *f, filch_op *op, uint64_t deadline_ns)
+{
+    filch_waiting waiting;
+
+    if (filch_op_is_done(op))
+        return 0;
+    filch_waiting_begin(&waiting, f, op->target ? "taking back an operation" : filch_op_name(op));
+    if (!filch_op_await(op, waiting.turn)) {
+        filch_waiting_drop(&waiting);
+        return 0;
+    }
+    int outcome = filch_waiting_wait(&waiting, deadline_ns);
+    return outcome >= 0 || !filch_op_give_up(op, waiting.turn) ? 0 : outcome;
+}
+
+/* Take it back, and wait until nobody has anything to do with it any more. */
+static void take_back(filch_slot *f, filch_op *op)
+{
+    filch_slot *shield = filch_shield(f);
+    filch_op cancel = {.target = op, .strand = filch_strand_of(f)};
+
+    if (op->source) {
+        filch_ring_cancel(op->source, &cancel);
+        await(f, &cancel, FILCH_NO_DEADLINE);
+    } else {
+        filch_ready_cancel(get_ready(filch_io_get(filch_strand_of(f)->pool)), op);
+    }
+    await(f, op, FILCH_NO_DEADLINE);
+    filch_unshield(f, shield);
+}
+
+static void take_back_all(filch_slot *f, filch_io *io, int fd)
+{
+    filch_atomic_u32 *flying = count_of(io, fd);
+
+    /* relaxed: as in count. */
+    if (!flying || filch_load_relaxed(flying) == 0)
+        return;
+    filch_slot *shield = filch_shield(f);
+    filch_lock_acquire(&io->lock);
+    filch_ring *ring = io->rings;
+    filch_ready *ready = io->ready;
+    filch_lock_release(&io->lock);
+    for (; ring; ring = filch_ring_next(ring)) {
+        filch_op cancel = {.fd = fd, .strand = filch_strand_of(f)};
+        cancel.target = &cancel;
+        filch_ring_cancel(ring, &cancel);
+        await(f, &cancel, FILCH_NO_DEADLINE);
+    }
+    if (ready)
+        filch_ready_cancel_all(ready, fd);
+    filch_unshield(f, shield);
+}
+
+void filch_op_cancel(filch_slot *f, filch_op *op)
+{
+    /* relaxed: the caller's own, or it flies; whether it is done is looked at by take_back. */
+    if (strand_of(f) && op && filch_load_relaxed(&op->state) != FILCH_OP_IDLE && !filch_op_is_done(op))
+        take_back(f, op);
+}
+
+ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
+{
+    /* relaxed: the caller's own, or it flies. */
+    if (!is_known(op) || filch_load_relaxed(&op->state) == FILCH_OP_IDLE)
+        return -EINVAL;
+    int outcome = await(f, op, deadline_ns);
+    if (outcome < 0)
+        take_back(f, op);
+    if (op->strand)
+        count(filch_io_get(filch_strand_of(f)->pool), op->fd, -1u);
+    op->strand = NULL;
+    /* relaxed: it is the caller's again. */
+    filch_store_relaxed(&op->state, FILCH_OP_IDLE);
+    return outcome < 0 && op->result == -ECANCELED ? outcome : op->result;
+}
+
+ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns)
+{
+    filch_strand *strand = strand_of(f);
+
+    if (!is_known(op))
+        return -EINVAL;
+    if (!strand)
+        return filch_op_call_until(op, deadline_ns);
+    return launch(f, strand, op) ? filch_op_wait(f, op, deadline_ns) : op->result;
+}
+
+/* ---- several at once ------------------------------------------------------------------------------ */
+
+ssize_t filch_write_all(filch_slot *f, int fd, const void *buffer, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t count = filch_write(f, fd, (const char *)buffer + done, bytes - done);
+        if (count < 0)
+            return count;
+        done += (size_t)count;
+    }
+    return (ssize_t)bytes;
+}
+
+ssize_t filch_send_all(filch_slot *f, int fd, const void *buffer, size_t bytes, int flags)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t count = filch_send(f, fd, (const char *)buffer + done, bytes - done, flags);
+        if (count < 0)
+            return count;
+        done += (size_t)count;
+    }
+    return (ssize_t)bytes;
+}
+
+ssize_t filch_read_all(filch_slot *f, int fd, void *buffer, size_t bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes) {
+        ssize_t count = filch_read(f, fd, (char *)buffer + done, bytes - done);
+        if (count < 0)
+            return count;
+        if (count == 0)
+            break;
+        done += (size_t)count;
+    }
+    return (ssize_t)done;
+}
+
+/* ---- names ---------------------------------------------------------------------------------------- */
+
+typedef struct query {
+    const char *host, *service;
+    const struct addrinfo *hints;
+    struct addrinfo **list;
+} query;
+
+static int resolve(void *arg)
+{
+    const query *q = arg;
+    return getaddrinfo(q->host, q->service, q->hints, q->list);
+}
+
+int filch_getaddrinfo(filch_slot *f, const char *host, const char *service,
+                      const struct addrinfo *hints, struct addrinfo **list)
+{
+    query q = {host, service, hints, list};
+    int err = filch_blocking(f, FILCH_LANE_NAMES, resolve, &q);
+    return err == -ECANCELED ? EAI_CANCELED : err;
+}
