@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server of files over HTTP/1.1: one task for each connection, written straight on, and no thread waits.
+ *
+ *     httpd                                          serve a small directory to itself, and end: so it is a test
+ *     httpd [options] <root> <port> [<workers>]      serve 127.0.0.1:<port> until it is interrupted; port 0: any that is free
+ *
+ *     -n <connections>   at most so many at a time; others wait to be accepted [10000]
+ *     -t <ms>            time for a client to send a head, or to take 64 KiB [10000]
+ *     -k <ms>            time between two requests [60000]
+ *     -c                 /compute?ms=<n> computes so long: for benchmarks
+ *
+ * GET and HEAD, connections that are kept, one range of bytes, If-Modified-Since. No symbolic link is followed, and what begins with a dot is
+ * not there: so no byte comes from outside the root. There are no listings: a directory is its index.html.
+ */
+#define _GNU_SOURCE
+#include "http/parse.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <filch/filch.h>
+#include <inttypes.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+
+enum { BLOCK = 65536, LINGER_MS = 2000, COMPUTE_MAX_MS = 10000 };
+
+static struct {
+    int root, listener, signals;
+    struct sockaddr_in address;
+    unsigned connections;
+    uint64_t transfer_ms, idle_ms;
+    bool computes;
+} server = {.connections = 10000, .transfer_ms = 10000, .idle_ms = 60000};
+
+/* On the stack of its task. Pages that are not used cost nothing. */
+typedef struct connection {
+    int fd;
+    size_t in_bytes, out_bytes;
+    http_request request;
+    char in[HTTP_HEAD_MAX]; /* a head, and perhaps the next ones */
+    char out[BLOCK];        /* what is to be sent */
+} connection;
+
+/* ---- answers ------------------------------------------------------------------------------------ */
+
+static const char *reason_of(int status)
+{
+    static const struct {
+        int status;
+        const char *reason;
+    } all[] = {{200, "OK"}, {206, "Partial Content"}, {301, "Moved Permanently"}, {304, "Not Modified"},
+               {400, "Bad Request"}, {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
+               {408, "Request Timeout"}, {414, "URI Too Long"}, {416, "Range Not Satisfiable"},
+               {431, "Request Header Fields Too Large"}, {501, "Not Implemented"}, {503, "Service Unavailable"},
+               {505, "HTTP Version Not Supported"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].status == status)
+            return all[i].reason;
+    return "Internal Server Error";
+}
+
+static const char *type_of(const char *path)
+{
+    static const char *const all[][2] = {
+        {".html", "text/html; charset=utf-8"}, {".css", "text/css; charset=utf-8"}, {".js", "text/javascript; charset=utf-8"},
+        {".txt", "text/plain; charset=utf-8"}, {".json", "application/json"}, {".svg", "image/svg+xml"}, {".png", "image/png"},
+        {".jpg", "image/jpeg"}, {".gif", "image/gif"}, {".webp", "image/webp"}, {".ico", "image/x-icon"},
+        {".woff2", "font/woff2"}, {".wasm", "application/wasm"}, {".pdf", "application/pdf"}};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof all / sizeof *all; i++)
+        if (strcmp(dot, all[i][0]) == 0)
+            return all[i][1];
+    return "application/octet-stream";
+}
+
+static const char *date_of(time_t time, char date[static 30])
+{
+    struct tm parts;
+    strftime(date, 30, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&time, &parts));
+    return date;
+}
+
+/* Add to what is to be sent. A head is always shorter than the buffer: its longest part is a target. */
+__attribute__((format(printf, 2, 3))) static void say(connection *c, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    c->out_bytes += (size_t)vsnprintf(c->out + c->out_bytes, sizeof c->out - c->out_bytes, format, list);
+    va_end(list);
+}
+
+static void say_status(connection *c, int status)
+{
+    char date[30];
+    say(c, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status, reason_of(status), date_of(time(NULL), date));
+    if (c->request.is_last || c->request.is_old)
+        say(c, "Connection: %s\r\n", c->request.is_last ? "close" : "keep-alive");
+}
+
+/* Send what was said. 0 or -errno. */
+static int flush(filch_slot *f, connection *c)
+{
+    uint64_t deadline_ns = filch_after_ms(server.transfer_ms);
+    size_t sent = 0;
+
+    while (sent < c->out_bytes) {
+        filch_op op = filch_op_send(c->fd, c->out + sent, c->out_bytes - sent, 0);
+        ssize_t result = filch_op_run(f, &op, deadline_ns);
+        if (result < 0)
+            return (int)result;
+        sent += (size_t)result;
+    }
+    c->out_bytes = 0;
+    return 0;
+}
+
+/* An answer that is no file. */
+static int answer(filch_slot *f, connection *c, int status, uint64_t file_bytes)
+{
+    char body[64];
+    int bytes = snprintf(body, sizeof body, "%d %s\n", status, reason_of(status));
+
+    say_status(c, status);
+    if (status == 301)
+        say(c, "Location: %.*s/\r\n", (int)c->request.target.bytes, c->request.target.at);
+    if (status == 405)
+        say(c, "Allow: GET, HEAD\r\n");
+    if (status == 416)
+        say(c, "Content-Range: bytes */%" PRIu64 "\r\n", file_bytes);
+    say(c, "Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", bytes, c->request.is_head ? "" : body);
+    return flush(f, c);
+}
+
+static int answer_error(filch_slot *f, connection *c, int err)
+{
+    switch (-err) {
+    case ENOENT:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+        return answer(f, c, 404, 0);
+    case ELOOP: /* a symbolic link */
+    case EACCES:
+    case EPERM:
+    case ENXIO: /* a socket */
+        return answer(f, c, 403, 0);
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+        return answer(f, c, 503, 0);
+    default:
+        return answer(f, c, 500, 0);
+    }
+}
+
+/* ---- files --------------------------------------------------------------------------------------- */
+
+/* Open a file by its directories, none of which may be a link. No part of the path is "..": the parser promises it. */
+static int open_beneath(filch_slot *f, char *path)
+{
+    int at = server.root;
+
+    for (char *slash; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+        *slash = 0;
+        int next = filch_openat(f, at, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+        if (at != server.root)
+            filch_close(f, at);
+        at = next;
+    }
+    if (at < 0)
+        return at;
+    /* Without O_NONBLOCK the open of a pipe would wait for its writer. */
+    int file = filch_openat(f, at, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (at != server.root)
+        filch_close(f, at);
+    return file;
+}
+
+/* The first block goes with the head. */
+static int send_file(filch_slot *f, connection *c, int file, uint64_t offset, uint64_t bytes)
+{
+    int err = 0;
+    do {
+        size_t room = MIN(bytes, sizeof c->out - c->out_bytes);
+        ssize_t got = room ? filch_pread(f, file, c->out + c->out_bytes, room, offset) : 0;
+        if (got < 0 || (got == 0 && room > 0))
+            return got < 0 ? (int)got : -EIO; /* it has become shorter; the length has been said */
+        c->out_bytes += (size_t)got;
+        offset += (uint64_t)got;
+        bytes -= (uint64_t)got;
+        err = flush(f, c);
+    } while (!err && bytes > 0);
+    return err;
+}
+
+static int answer_file(filch_slot *f, connection *c, int file, const char *type)
+{
+    const http_request *r = &c->request;
+    struct statx info;
+    char date[30];
+    int err = filch_statx(f, file, "", AT_EMPTY_PATH, STATX_TYPE | STATX_SIZE | STATX_MTIME, &info);
+
+    if (err)
+        return answer_error(f, c, err);
+    if (S_ISDIR(info.stx_mode) && r->target.bytes > 0 && r->target.at[r->target.bytes - 1] != '/') {
+        /* Two slashes at the start would be another host. */
+        for (; r->target.bytes > 1 && r->target.at[1] == '/'; c->request.target.at++)
+            c->request.target.bytes--;
+        return answer(f, c, 301, 0);
+    }
+    if (!S_ISREG(info.stx_mode))
+        return answer(f, c, 403, 0);
+
+    date_of(info.stx_mtime.tv_sec, date);
+    if (r->modified.bytes == strlen(date) && memcmp(r->modified.at, date, r->modified.bytes) == 0) {
+        say_status(c, 304);
+        say(c, "Last-Modified: %s\r\n\r\n", date);
+        return flush(f, c);
+    }
+    uint64_t size = info.stx_size, first = 0, bytes = size;
+    if (r->has_range) {
+        first = r->first <= r->last ? r->first : size - MIN(size, r->last);
+        if (first >= size)
+            return answer(f, c, 416, size);
+        bytes = r->first <= r->last ? MIN(r->last, size - 1) - first + 1 : size - first;
+    }
+    say_status(c, r->has_range ? 206 : 200);
+    if (r->has_range)
+        say(c, "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", first, first + bytes - 1, size);
+    say(c, "Content-Type: %s\r\nContent-Length: %" PRIu64 "\r\nLast-Modified: %s\r\nAccept-Ranges: bytes\r\n\r\n", type,
+        bytes, date);
+    return r->is_head ? flush(f, c) : send_file(f, c, file, first, bytes);
+}
+
+/* ---- connections --------------------------------------------------------------------------------- */
+
+static int compute(filch_slot *f, connection *c)
+{
+    http_text query = c->request.query; /* a space follows it */
+    bool has_time = query.bytes > 3 && memcmp(query.at, "ms=", 3) == 0;
+    unsigned long ms = has_time ? strtoul(query.at + 3, NULL, 10) : 0;
+    uint64_t end_ns = filch_after_ms(MIN(ms, COMPUTE_MAX_MS));
+
+    while (filch_now_ns() < end_ns)
+        ;
+    return answer(f, c, 200, 0);
+}
+
+/* Answer one request. 0, or -errno: the connection is of no use any more. */
+static int serve_request(filch_slot *f, connection *c)
+{
+    if (c->request.status)
+        return answer(f, c, c->request.status, 0);
+    if (server.computes && strcmp(c->request.path, "compute") == 0)
+        return compute(f, c);
+
+    const char *type = type_of(c->request.path);
+    int file = open_beneath(f, c->request.path);
+    if (file < 0)
+        return answer_error(f, c, file);
+    int err = answer_file(f, c, file, type);
+    filch_close(f, file);
+    return err;
+}
+
+/* Wait for a whole head. Returns its length; 0: there is none to come; or -status. */
+static int receive_head(filch_slot *f, connection *c)
+{
+    uint64_t deadline_ns = filch_after_ms(c->in_bytes > 0 ? server.transfer_ms : server.idle_ms);
+    int head;
+
+    while ((head = http_parse(&c->request, c->in, c->in_bytes)) == 0) {
+        filch_op op = filch_op_recv(c->fd, c->in + c->in_bytes, sizeof c->in - c->in_bytes, 0);
+        ssize_t got = filch_op_run(f, &op, deadline_ns);
+        if (got == -ETIMEDOUT && c->in_bytes > 0) {
+            c->request.is_last = true;
+            return -408;
+        }
+        if (got <= 0)
+            return 0;
+        if (c->in_bytes == 0)
+            deadline_ns = filch_after_ms(server.transfer_ms);
+        c->in_bytes += (size_t)got;
+    }
+    return head;
+}
+
+/* Close it after an answer. Bytes that were not read would make the kernel reset the connection, and the client might not see the answer. */
+static void linger(filch_slot *f, connection *c)
+{
+    uint64_t deadline_ns = filch_after_ms(LINGER_MS);
+    ssize_t got;
+
+    filch_shutdown(f, c->fd, SHUT_WR);
+    do {
+        filch_op op = filch_op_recv(c->fd, c->in, sizeof c->in, 0);
+        got = filch_op_run(f, &op, deadline_ns);
+    } while (got > 0 && filch_now_ns() < deadline_ns);
+}
+
+static int serve(filch_slot *f, void *arg)
+{
+    connection c;
+    int head, err = 0;
+
+    c.fd = (int)(intptr_t)arg;
+    c.in_bytes = c.out_bytes = 0;
+    while ((head = receive_head(f, &c)) != 0) {
+        err = head > 0 ? serve_request(f, &c) : answer(f, &c, -head, 0);
+        if (err || c.request.is_last)
+            break;
+        c.in_bytes -= (size_t)head;
+        memmove(c.in, c.in + head, c.in_bytes);
+    }
+    if (head != 0 && !err)
+        linger(f, &c);
+    filch_close(f, c.fd);
+    return 0; /* a client that is gone is no reason to stop */
+}
+
+static int accept_all(filch_slot *f, void *arg)
+{
+    filch_scope_options options = {.size = sizeof options, .task_limit = server.connections};
+    filch_scope scope;
+    int err = filch_scope_open(&scope, f, NULL, &options);
+    (void)arg;
+
+    if (err)
+        return err;
+    while (err != -ECANCELED) {
+        int fd = filch_accept(f, server.listener, NULL, NULL, 0);
+        err = fd < 0 ? fd : filch_spawn(f, &scope, serve, (void *)(intptr_t)fd);
+        if (fd >= 0 && err)
+            filch_close(f, fd);
+        /* No descriptor or memory is left: others will give theirs back. */
+        if (err && err != -ECONNABORTED && err != -ECANCELED)
+            err = filch_sleep_ns(f, 10000000);
+    }
+    filch_scope_close(f, &scope);
+    return 0;
+}
+
+/* ---- the program --------------------------------------------------------------------------------- */
+
+/* Send a request, and print its first line and what comes back: its status and the body. */
+static void ask(filch_slot *f, int fd, const char *request)
+{
+    char text[4096];
+    size_t used = 0, want = sizeof text - 1;
+    ssize_t got = filch_send_all(f, fd, request, strlen(request), 0);
+    char *body = NULL;
+
+    while (got > 0 && used < want && (got = filch_recv(f, fd, text + used, want - used, 0)) > 0) {
+        used += (size_t)got;
+        text[used] = 0;
+        if (!body && (body = strstr(text, "\r\n\r\n"))) {
+            const char *length = strstr(text, "Content-Length: ");
+            body += 4;
+            want = (size_t)(body - text) + (length && request[0] != 'H' ? strtoul(length + 16, NULL, 10) : 0);
+        }
+    }
+    text[used] = 0;
+    printf("%.*s\n", (int)strcspn(request, "\r"), request);
+    printf("    %.*s\n", (int)strcspn(text, "\r"), text);
+    if (body && *body)
+        printf("    %.*s\n", (int)strcspn(body, "\n"), body);
+}
+
+static void demonstrate(filch_slot *f)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (filch_connect(f, fd, (struct sockaddr *)&server.address, sizeof server.address) == 0) {
+        ask(f, fd, "GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+        ask(f, fd, "HEAD /index.html HTTP/1.1\r\nHost: here\r\n\r\n");
+        ask(f, fd, "GET /index.html HTTP/1.1\r\nHost: here\r\nRange: bytes=0-4\r\n\r\n");
+        ask(f, fd, "GET /%2e%2e/etc/passwd HTTP/1.1\r\nHost: here\r\n\r\n");
+        ask(f, fd, "GET /nothing HTTP/1.1\r\nHost: here\r\n\r\n");
+        ask(f, fd, "POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n");
+    }
+    filch_close(f, fd);
+}
+
+static void run(filch_slot *f, void *arg)
+{
+    struct signalfd_siginfo signal;
+    filch_scope scope;
+    bool *is_demo = arg;
+
+    if (filch_scope_open(&scope, f, NULL, NULL))
+        return;
+    if (filch_spawn(f, &scope, accept_all, NULL) == 0) {
+        if (*is_demo)
+            demonstrate(f);
+        else
+            filch_read(f, server.signals, &signal, sizeof signal);
+    }
+    filch_scope_cancel(&scope);
+    filch_scope_close(f, &scope);
+}
+
+static int make_demo_root(char *path)
+{
+    static const char page[] = "Hello from a task.\n";
+    int root = mkdtemp(path) ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    int file = openat(root, "index.html", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    bool is_written = write(file, page, sizeof page - 1) == sizeof page - 1;
+    close(file);
+    return is_written ? root : -1;
+}
+
+static int listen_at(const char *port)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+    socklen_t length = sizeof server.address;
+
+    server.address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    server.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* connections inherit it */
+    if (bind(fd, (struct sockaddr *)&server.address, length) || listen(fd, 4096) ||
+        getsockname(fd, (struct sockaddr *)&server.address, &length))
+        return -1;
+    return fd;
+}
+
+int main(int argc, char **argv)
+{
+    char demo_path[] = "/tmp/httpd.XXXXXX";
+    filch_options options = {.size = sizeof options, .stack_bytes = 256 << 10};
+    struct rlimit files;
+    sigset_t signals;
+    filch_pool *pool;
+
+    for (int option; (option = getopt(argc, argv, "n:t:k:c")) != -1;) {
+        if (option == 'n')
+            server.connections = (unsigned)atoi(optarg);
+        else if (option == 't')
+            server.transfer_ms = (uint64_t)atoi(optarg);
+        else if (option == 'k')
+            server.idle_ms = (uint64_t)atoi(optarg);
+        else if (option == 'c')
+            server.computes = true;
+        else
+            return 2;
+    }
+    bool is_demo = optind == argc;
+    if (!is_demo && argc - optind < 2) {
+        fprintf(stderr, "usage: httpd [-n connections] [-t ms] [-k ms] [-c] <root> <port> [<workers>]\n");
+        return 2;
+    }
+    options.workers = argc - optind > 2 ? (unsigned)atoi(argv[optind + 2]) : 0;
+
+    server.root = is_demo ? make_demo_root(demo_path) : open(argv[optind], O_PATH | O_DIRECTORY | O_CLOEXEC);
+    server.listener = server.root >= 0 ? listen_at(is_demo ? "0" : argv[optind + 1]) : -1;
+    /* Signals are read like a file, by a task: so all threads block them. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    server.signals = signalfd(-1, &signals, SFD_CLOEXEC);
+    if (server.listener < 0 || server.signals < 0) {
+        perror("httpd");
+        return 1;
+    }
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    if (!is_demo) {
+        printf("listening on port %u\n", ntohs(server.address.sin_port));
+        fflush(stdout);
+    }
+    int err = filch_pool_create(&pool, &options);
+    if (!err) {
+        filch_run(pool, run, &is_demo);
+        err = filch_pool_destroy(pool);
+    }
+    if (is_demo) {
+        unlinkat(server.root, "index.html", 0);
+        rmdir(demo_path);
+    }
+    close(server.listener);
+    close(server.signals);
+    close(server.root);
+    return err ? 1 : 0;
+}
