@@ -4,11 +4,12 @@ PREFIX ?= /usr/local
 ctest_options ?=
 mutate_options ?=
 bench_options ?=
+fuzz_seconds ?= 60
 
 # Where addresses are randomised over many bits, older ThreadSanitizers do not start.
 no_aslr := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help demo check bench bench-deque bench-wait asan tsan aarch64 clang mutants install clean
+.PHONY: help demo check bench bench-deque bench-wait asan tsan aarch64 clang fuzz mutants install clean
 
 help:
 	@echo 'make demo      build, then a short benchmark against other runtimes'
@@ -20,6 +21,7 @@ help:
 	@echo 'make tsan      the tests with ThreadSanitizer'
 	@echo 'make aarch64   the tests for 64-bit ARM, emulated'
 	@echo 'make clang     the tests built with clang, plain and with ThreadSanitizer'
+	@echo 'make fuzz      look for inputs that the parser of examples/httpd.c cannot take (fuzz_seconds=60)'
 	@echo 'make mutants   does the model checker notice what is missing? (mutate_options="--list": which)'
 	@echo 'make install   the library to PREFIX [$(PREFIX)]; DESTDIR is honoured'
 	@echo 'make clean     remove build/'
@@ -77,6 +79,15 @@ clang:
 	scripts/setup clang
 	$(call test,dev-clang)
 	$(call test,tsan-clang,$(no_aslr))
+
+# What it finds goes to build/fuzz; an input worth keeping to test/fuzz/http.
+fuzz:
+	scripts/setup clang
+	mkdir -p build/fuzz/http
+	clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iexamples \
+		test/fuzz/http_fuzz.c examples/http/parse.c -o build/fuzz/http_fuzz
+	cd build/fuzz && ./http_fuzz -max_total_time=$(fuzz_seconds) -max_len=20000 \
+		-dict=../../test/fuzz/http.dict http ../../test/fuzz/http
 
 mutants:
 	scripts/setup
