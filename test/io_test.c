@@ -270,6 +270,26 @@ TEST(files_are_made_written_read_renamed_and_removed)
     use_files(NULL, NULL);
 }
 
+static void open_pipes(filch_slot *f, void *arg)
+{
+    char path[64];
+    (void)arg;
+
+    snprintf(path, sizeof path, "%s/pipe", directory);
+    CHECK(mkfifo(path, 0600) == 0);
+    CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
+    CHECK(filch_open(f, path, O_RDONLY | O_DIRECTORY, 0) == -ENOTDIR);
+    CHECK(filch_close(f, filch_open(f, path, O_PATH, 0)) == 0);
+    CHECK(filch_close(f, filch_open(f, path, O_RDONLY | O_NONBLOCK, 0)) == 0);
+    CHECK(filch_unlink(f, path) == 0);
+}
+
+TEST(an_open_that_says_so_does_not_wait)
+{
+    on_pools(open_pipes, NULL);
+    open_pipes(NULL, NULL);
+}
+
 static void use_directories(filch_slot *f, void *arg)
 {
     char path[64];
@@ -545,6 +565,7 @@ int main(void)
         cmocka_unit_test(a_server_and_its_clients_in_one_pool),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
+        cmocka_unit_test(an_open_that_says_so_does_not_wait),
         cmocka_unit_test(a_directory_has_the_entries_that_were_made),
         cmocka_unit_test(several_operations_fly_at_once),
         cmocka_unit_test(a_deadline_ends_an_operation_and_nothing_is_lost),

@@ -285,6 +285,9 @@ static ssize_t try_open(filch_op *op)
     /* One that creates or cuts is no matter of the cache. */
     if (op->flags & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)))
         return -EAGAIN;
+    /* One that says so waits for nobody, whatever it opens. */
+    if (op->flags & (O_PATH | O_DIRECTORY | O_NONBLOCK))
+        return open_cached(op->fd, op->path, op->flags);
     ssize_t place = open_cached(op->fd, op->path, O_PATH | (op->flags & (O_NOFOLLOW | O_DIRECTORY)));
     if (place < 0)
         return place;
