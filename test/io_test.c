@@ -270,6 +270,33 @@ TEST(files_are_made_written_read_renamed_and_removed)
     use_files(NULL, NULL);
 }
 
+static void send_files(filch_slot *f, void *arg)
+{
+    char path[64], buffer[100];
+    int pair[2], ends[2];
+    (void)arg;
+
+    snprintf(path, sizeof path, "%s/file", directory);
+    int fd = filch_open(f, path, O_RDWR | O_CREAT, 0600);
+    CHECK(filch_pwrite(f, fd, "0123456789", 10, 0) == 10);
+    CHECK(pipe(ends) == 0);
+    open_pair(pair);
+    CHECK(filch_sendfile(f, ends[1], fd, 2, 5) == 5 && filch_read(f, ends[0], buffer, sizeof buffer) == 5);
+    CHECK(memcmp(buffer, "23456", 5) == 0);
+    CHECK(filch_sendfile(f, pair[0], fd, 8, 5) == 2 && filch_recv(f, pair[1], buffer, sizeof buffer, 0) == 2);
+    CHECK(memcmp(buffer, "89", 2) == 0);
+    CHECK(filch_close(f, pair[1]) == 0);
+    CHECK(filch_sendfile(f, pair[0], fd, 0, 10) == -EPIPE); /* and no SIGPIPE */
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, ends[0]) == 0 && filch_close(f, ends[1]) == 0);
+    CHECK(filch_close(f, fd) == 0 && filch_unlink(f, path) == 0);
+}
+
+TEST(a_file_is_sent_to_a_socket_or_a_pipe)
+{
+    on_pools(send_files, NULL);
+    send_files(NULL, NULL);
+}
+
 static void open_pipes(filch_slot *f, void *arg)
 {
     char path[64];
@@ -565,6 +592,7 @@ int main(void)
         cmocka_unit_test(a_server_and_its_clients_in_one_pool),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
+        cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),
         cmocka_unit_test(an_open_that_says_so_does_not_wait),
         cmocka_unit_test(a_directory_has_the_entries_that_were_made),
         cmocka_unit_test(several_operations_fly_at_once),

@@ -72,11 +72,15 @@ ssize_t filch_sendfile(filch_slot *f, int to, int from, uint64_t offset, size_t 
     size_t done = 0, room = bytes < COPY_BYTES ? bytes : COPY_BYTES;
     char *buffer = room ? malloc(room) : NULL;
     ssize_t err = room && !buffer ? -ENOMEM : 0;
+    bool is_socket = true; /* to which a send raises no SIGPIPE */
 
     while (!err && done < bytes) {
         size_t want = bytes - done < room ? bytes - done : room;
         ssize_t got = filch_pread(f, from, buffer, want, offset + done);
-        ssize_t put = got > 0 ? filch_write_all(f, to, buffer, (size_t)got) : got;
+        ssize_t put = got > 0 && is_socket ? filch_send_all(f, to, buffer, (size_t)got, 0) : got;
+        is_socket = is_socket && put != -ENOTSOCK;
+        if (got > 0 && !is_socket)
+            put = filch_write_all(f, to, buffer, (size_t)got);
         if (put <= 0) {
             err = put;
             break;
