@@ -34,10 +34,11 @@ demo bench:
 	@scripts/setup bench
 	@mkdir -p build/bench
 	@echo 'building ... (log: build/bench/build.log)'
-	@($(call build,release) --target filch-bench) >build/bench/build.log 2>&1 || \
+	@($(call build,release) --target filch-bench $(if $(filter bench,$@),filch-bench-wait)) >build/bench/build.log 2>&1 || \
 		{ cat build/bench/build.log; exit 1; }
 	@build/release/bench/filch-bench $(if $(filter demo,$@),--short) \
 		--output build/bench/results.jsonl
+	@$(if $(filter bench,$@),echo; bench/wait/compare --brief --output build/bench/results.jsonl build/release/bench)
 
 bench-deque:
 	@scripts/setup
