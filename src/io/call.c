@@ -151,6 +151,14 @@ unsigned filch_op_events(const filch_op *op)
     }
 }
 
+bool filch_op_moves_file(const filch_op *op)
+{
+    struct stat info;
+
+    return op->code <= FILCH_OP_writev && op->offset == FILCH_HERE_IN_FILE &&
+           fstat(op->fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 /* ---- blocking ----------------------------------------------------------------------------------- */
 
 /* A connect that was interrupted goes on by itself. */

@@ -253,7 +253,6 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op)
 {
     op->strand = NULL;
     filch_io *io = move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
-    filch_source *source = io ? get_source(io, strand->worker) : NULL;
 
     if (!io) {
         op->result = filch_op_call(op);
@@ -261,15 +260,17 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op)
     }
     if (op->code == FILCH_OP_close)
         take_back_all(f, io, op->fd);
-    bool is_ring = source && filch_source_is_ring(source);
+    /* From here on until it flies the strand does not leave its thread. */
+    filch_source *source = get_source(io, strand->worker);
+    bool is_file = filch_op_moves_file(op);
+    bool is_by_ring = source && filch_source_is_ring(source) && op->code != FILCH_OP_getdents && !is_file;
     op->stage = 0;
-    if (!is_ring || filch_op_is_tried_first(op)) {
+    if (!is_by_ring || filch_op_is_tried_first(op)) {
         op->result = filch_op_try(op, false);
         if (is_impatient(op) || (op->result != -EAGAIN && op->result != -EOPNOTSUPP))
             return false;
     }
-    bool is_by_ring = is_ring && op->code != FILCH_OP_getdents;
-    bool has_to_block = !is_by_ring && (!filch_op_events(op) || op->result == -EOPNOTSUPP);
+    bool has_to_block = is_file || !filch_op_events(op) || op->result == -EOPNOTSUPP;
     filch_ready *ready = is_by_ring || has_to_block ? NULL : get_ready(io);
     op->strand = strand;
     op->is_cancelled = false;

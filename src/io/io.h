@@ -62,6 +62,10 @@ ssize_t filch_op_try(filch_op *op, bool is_ready);
 /* Which events of its descriptor it waits for; 0: it is about a file, and waits for the disk. */
 unsigned filch_op_events(const filch_op *op);
 
+/* Does it read or write a file, and not a stream, at the position that the file has, and so move that? Rings do not move it when they write less than asked for: the next write would
+ * go to the same place. */
+bool filch_op_moves_file(const filch_op *op);
+
 /* Is it worth a try before it is handed to a ring? */
 bool filch_op_is_tried_first(const filch_op *op);
 

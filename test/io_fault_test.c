@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What goes wrong around input and output: nothing is lost, nothing hangs. Run once for each way of doing it: FILCH_IO.
+ */
+#include "watchdog.h"
+
+#include "child.h"
+
+#include <filch/filch.h>
+
+#include <arpa/inet.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+static void on_pools(filch_fn *fn, void *arg)
+{
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        filch_pool *pool = watched_pool_of(workers);
+        assert_int_equal(filch_run(pool, fn, arg), 0);
+        watched_pool_destroy(pool);
+    }
+}
+
+static void open_pair(int pair[2])
+{
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+}
+
+enum { SKIPPED = 77 };
+
+static void assert_child(void (*fn)(void *arg), void *arg)
+{
+    ended c = run_in_child(fn, arg);
+
+    if (WIFEXITED(c.status) && WEXITSTATUS(c.status) == SKIPPED)
+        skip();
+    if (c.status != 0)
+        print_message("the child ended with %x: %s\n", (unsigned)c.status, c.text);
+    assert_int_equal(c.status, 0);
+}
+
+/* ---- very many ---------------------------------------------------------------------------------- */
+
+#define OPS 20000
+#define OPS_OF_A_TASK 1000
+
+typedef struct many {
+    int pair[2];
+    filch_atomic_u32 byte_count;
+} many;
+
+/* All of these wait at once, for one byte each of the same stream. */
+static int receive_many(filch_slot *f, void *arg)
+{
+    many *m = arg;
+    filch_op *ops = calloc(OPS_OF_A_TASK, sizeof *ops);
+    char *bytes = malloc(OPS_OF_A_TASK);
+
+    for (int i = 0; i < OPS_OF_A_TASK; i++) {
+        ops[i] = filch_op_recv(m->pair[0], &bytes[i], 1, 0);
+        CHECK(filch_op_start(f, &ops[i]) == 0);
+    }
+    for (int i = 0; i < OPS_OF_A_TASK; i++) {
+        ssize_t got = filch_op_wait(f, &ops[i], FILCH_NO_DEADLINE);
+        CHECK(got == 0 || got == 1);
+        filch_fetch_add_relaxed(&m->byte_count, (uint32_t)got);
+    }
+    free(ops);
+    free(bytes);
+    return 0;
+}
+
+static void fly_many(filch_slot *f, void *arg)
+{
+    many m = {0};
+    filch_scope scope;
+    char byte = 'x';
+    (void)arg;
+
+    open_pair(m.pair);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    for (int i = 0; i < OPS / OPS_OF_A_TASK; i++)
+        CHECK(filch_spawn(f, &scope, receive_many, &m) == 0);
+    for (int i = 0; i < OPS; i++)
+        CHECK(filch_send(f, m.pair[1], &byte, 1, 0) == 1);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    CHECK(filch_load_relaxed(&m.byte_count) == OPS);
+    CHECK(filch_close(f, m.pair[0]) == 0 && filch_close(f, m.pair[1]) == 0);
+}
+
+TEST(each_of_very_many_operations_ends_once)
+{
+    filch_pool *pool = watched_pool_of(2);
+    assert_int_equal(filch_run(pool, fly_many, NULL), 0);
+    watched_pool_destroy(pool);
+}
+
+/* ---- signals ------------------------------------------------------------------------------------- */
+
+static filch_atomic_u32 alarm_count;
+
+static void on_alarm(int number)
+{
+    (void)number;
+    filch_fetch_add_relaxed(&alarm_count, 1);
+}
+
+static int echo(filch_slot *f, void *arg)
+{
+    int fd = (int)(intptr_t)arg;
+    char buffer[256];
+    ssize_t got;
+
+    while ((got = filch_recv(f, fd, buffer, sizeof buffer, 0)) > 0)
+        CHECK(filch_send_all(f, fd, buffer, (size_t)got, 0) == got);
+    CHECK(got == 0);
+    return 0;
+}
+
+static void talk(filch_slot *f, void *arg)
+{
+    int pair[2];
+    filch_scope scope;
+    char buffer[200];
+    const int *rounds = arg;
+
+    open_pair(pair);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &scope, echo, (void *)(intptr_t)pair[1]) == 0);
+    for (int i = 0; i < *rounds; i++) {
+        memset(buffer, i, sizeof buffer);
+        CHECK(filch_write_all(f, pair[0], buffer, sizeof buffer) == sizeof buffer);
+        memset(buffer, ~i, sizeof buffer);
+        CHECK(filch_read_all(f, pair[0], buffer, sizeof buffer) == sizeof buffer);
+        for (size_t j = 0; j < sizeof buffer; j++)
+            CHECK(buffer[j] == (char)i);
+        /* Also those that block a thread. */
+        CHECK(filch_sleep_ns(f, 20000) == 0);
+    }
+    CHECK(filch_shutdown(f, pair[0], SHUT_WR) == 0);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
+}
+
+TEST(a_thousand_signals_a_second_disturb_nothing)
+{
+    struct sigaction action = {.sa_handler = on_alarm}, old;
+    struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    int rounds = 300;
+
+    sigaction(SIGALRM, &action, &old);
+    setitimer(ITIMER_REAL, &often, NULL);
+    on_pools(talk, &rounds);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &old, NULL);
+    assert_true(filch_load_relaxed(&alarm_count) > 0);
+}
+
+/* ---- peers ----------------------------------------------------------------------------------------- */
+
+static void reset_peer(filch_slot *f, void *arg)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    struct linger at_once = {1, 0};
+    char byte;
+    (void)arg;
+
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 1) == 0);
+    CHECK(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
+    int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(filch_connect(f, client, (struct sockaddr *)&address, sizeof address) == 0);
+    int server = filch_accept(f, listener, NULL, NULL, 0);
+    CHECK(server >= 0);
+    filch_op op = filch_op_recv(server, &byte, 1, 0);
+    CHECK(filch_op_start(f, &op) == 0);
+    CHECK(setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+    CHECK(filch_close(f, client) == 0);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == -ECONNRESET);
+    CHECK(filch_send(f, server, "x", 1, 0) == -EPIPE);
+    CHECK(filch_close(f, server) == 0 && filch_close(f, listener) == 0);
+}
+
+TEST(a_peer_that_resets_is_an_error)
+{
+    on_pools(reset_peer, NULL);
+}
+
+/* ---- lack of descriptors, of room on the disk ---------------------------------------------------------- */
+
+static void open_too_many(filch_slot *f, void *arg)
+{
+    int fds[64], count = 0;
+    (void)arg;
+
+    while (count < 64 && (fds[count] = filch_open(f, "/dev/null", O_RDONLY, 0)) >= 0)
+        count++;
+    CHECK(count < 64 && fds[count] == -EMFILE);
+    for (int i = 0; i < count; i++)
+        CHECK(filch_close(f, fds[i]) == 0);
+}
+
+static void live_with_few_descriptors(void *arg)
+{
+    struct rlimit few = {24, 24};
+    (void)arg;
+
+    CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    on_pools(open_too_many, NULL);
+}
+
+TEST(without_descriptors_an_open_fails_and_the_rest_goes_on)
+{
+    assert_child(live_with_few_descriptors, NULL);
+}
+
+/* Not even for a ring, or for epoll. */
+static void read_all_the_same(filch_slot *f, void *arg)
+{
+    const int *ends = arg;
+    char byte;
+
+    CHECK(filch_write(f, ends[1], "y", 1) == 1);
+    CHECK(filch_read(f, ends[0], &byte, 1) == 1 && byte == 'y');
+}
+
+static void live_without_descriptors(void *arg)
+{
+    int ends[2];
+    (void)arg;
+
+    CHECK(pipe(ends) == 0);
+    struct rlimit none = {(rlim_t)ends[1] + 1, (rlim_t)ends[1] + 1};
+    for (int fd; (fd = dup(0)) >= 0 && fd < ends[1];)
+        ;
+    CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    on_pools(read_all_the_same, ends);
+}
+
+TEST(without_a_descriptor_for_a_ring_calls_are_made_by_threads)
+{
+    assert_child(live_without_descriptors, NULL);
+}
+
+static void fill_disk(filch_slot *f, void *arg)
+{
+    char path[128], *block = calloc(1, 64 << 10);
+    ssize_t put;
+
+    snprintf(path, sizeof path, "%s/file", (const char *)arg);
+    int fd = filch_open(f, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    CHECK(fd >= 0);
+    size_t written = 0;
+    while ((put = filch_write(f, fd, block, 64 << 10)) > 0)
+        written += (size_t)put;
+    CHECK(put == -ENOSPC && written > 0);
+    CHECK(filch_write_all(f, fd, block, 64 << 10) == -ENOSPC);
+    CHECK(filch_close(f, fd) == 0 && filch_unlink(f, path) == 0);
+    free(block);
+}
+
+TEST(a_full_disk_is_an_error)
+{
+    char directory[] = "/tmp/filch_full_XXXXXX";
+
+    assert_non_null(mkdtemp(directory));
+    if (mount("none", directory, "tmpfs", 0, "size=300k")) {
+        rmdir(directory);
+        print_message("not allowed to mount a small disk: skipped\n");
+        skip();
+    }
+    on_pools(fill_disk, directory);
+    umount(directory);
+    rmdir(directory);
+}
+
+/* ---- fork and exec ------------------------------------------------------------------------------------- */
+
+static void talk_in_child(void *arg)
+{
+    filch_pool *pool = arg;
+    int rounds = 5;
+
+    CHECK(filch_run(pool, talk, &rounds) == 0);
+    CHECK(filch_pool_destroy(pool) == 0);
+}
+
+TEST(a_child_of_fork_has_input_and_output_of_its_own)
+{
+    filch_pool *pool = watched_pool_of(2);
+    int rounds = 5;
+
+    assert_int_equal(filch_run(pool, talk, &rounds), 0);
+    for (int i = 0; i < 3; i++)
+        assert_child(talk_in_child, pool);
+    assert_int_equal(filch_run(pool, talk, &rounds), 0);
+    watched_pool_destroy(pool);
+}
+
+static void list_descriptors(filch_slot *f, void *arg)
+{
+    (void)f;
+    (void)arg;
+    /* What a program sees that is started by a task: the three, and that of ls itself. */
+    CHECK(system("test $(ls /proc/self/fd | wc -l) -le 6") == 0);
+}
+
+TEST(a_program_that_is_started_inherits_nothing)
+{
+    filch_pool *pool = watched_pool_of(2);
+    int rounds = 5;
+
+    assert_int_equal(filch_run(pool, talk, &rounds), 0);
+    assert_int_equal(filch_run(pool, list_descriptors, NULL), 0);
+    watched_pool_destroy(pool);
+}
+
+/* ---- refused ------------------------------------------------------------------------------------------- */
+
+/* As the profile of Docker does: io_uring_setup and its like are -EPERM. */
+static bool refuse_io_uring(void)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void live_without_rings(void *arg)
+{
+    int rounds = 20;
+    (void)arg;
+
+    if (!refuse_io_uring())
+        _exit(SKIPPED);
+    for (unsigned workers = 1; workers <= 4; workers *= 2) {
+        filch_pool *pool;
+        filch_options options = {.size = sizeof options, .workers = workers};
+        CHECK(filch_pool_create(&pool, &options) == 0);
+        CHECK(filch_run(pool, talk, &rounds) == 0);
+        CHECK(strcmp(filch_pool_io(pool), "uring") != 0);
+        CHECK(filch_pool_destroy(pool) == 0);
+    }
+}
+
+TEST(where_io_uring_is_refused_the_results_are_the_same)
+{
+    assert_child(live_without_rings, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_of_very_many_operations_ends_once),
+        cmocka_unit_test(a_thousand_signals_a_second_disturb_nothing),
+        cmocka_unit_test(a_peer_that_resets_is_an_error),
+        cmocka_unit_test(without_descriptors_an_open_fails_and_the_rest_goes_on),
+        cmocka_unit_test(without_a_descriptor_for_a_ring_calls_are_made_by_threads),
+        cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(a_child_of_fork_has_input_and_output_of_its_own),
+        cmocka_unit_test(a_program_that_is_started_inherits_nothing),
+        cmocka_unit_test(where_io_uring_is_refused_the_results_are_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
