@@ -94,7 +94,7 @@ typedef enum filch_op_code {
 typedef struct filch_op filch_op;
 struct filch_op {
     unsigned char code;
-    unsigned char stage, is_cancelled; /* of whoever carries it out */
+    unsigned char stage, is_cancelled, is_patient; /* of whoever carries it out */
     int fd, fd2;
     unsigned flags, mode;
     const void *path;

@@ -71,8 +71,8 @@ static void end_rings(filch_io *io)
 static void free_io(filch_io *io)
 {
     end_rings(io);
-    if (io->flying)
-        munmap(io->flying, COUNTED_FDS * sizeof *io->flying);
+    if (io->fds)
+        munmap(io->fds, COUNTED_FDS * sizeof *io->fds);
     free(io);
 }
 
@@ -105,11 +105,11 @@ filch_io *filch_io_get(filch_pool *pool)
     io->part = (filch_part){destroy, forget};
     io->pool = pool;
     choose_way(io);
-    void *flying = filch_fault(FILCH_FAULT_MAP)
+    void *fds = filch_fault(FILCH_FAULT_MAP)
                        ? MAP_FAILED
-                       : mmap(NULL, COUNTED_FDS * sizeof *io->flying, PROT_READ | PROT_WRITE,
+                       : mmap(NULL, COUNTED_FDS * sizeof *io->fds, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    io->flying = flying == MAP_FAILED ? NULL : flying;
+    io->fds = fds == MAP_FAILED ? NULL : fds;
     part = filch_parts_add(&pool->parts, FILCH_PART_IO, &io->part);
     if (part != &io->part)
         free_io(io);
@@ -218,17 +218,18 @@ static void call_blocking(filch_slot *f, filch_op *op)
         op->result = err;
 }
 
-static filch_atomic_u32 *count_of(filch_io *io, int fd)
+/* NULL: it is not one of those that are kept count of. */
+static filch_fd *fd_of(filch_io *io, int fd)
 {
-    return io->flying && fd >= 0 && (size_t)fd < COUNTED_FDS ? &io->flying[fd] : NULL;
+    return io->fds && fd >= 0 && (size_t)fd < COUNTED_FDS ? &io->fds[fd] : NULL;
 }
 
 static void count(filch_io *io, int fd, uint32_t change)
 {
-    filch_atomic_u32 *flying = count_of(io, fd);
+    filch_fd *known = fd_of(io, fd);
     /* relaxed: who closes a descriptor that others begin to use at the same moment has a race anyway. */
-    if (flying)
-        filch_fetch_add_relaxed(flying, change);
+    if (known)
+        filch_fetch_add_relaxed(&known->flying, change);
 }
 
 /* Is it never to wait? */
@@ -263,6 +264,9 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op)
     /* From here on until it flies the strand does not leave its thread. */
     filch_source *source = get_source(io, strand->worker);
     bool is_file = filch_op_moves_file(op);
+    filch_fd *fd = fd_of(io, op->fd);
+    /* relaxed: a hint. */
+    op->is_patient = op->code == FILCH_OP_recv && fd && filch_load_relaxed(&fd->is_socket);
     bool is_by_ring = source && filch_source_is_ring(source) && op->code != FILCH_OP_getdents && !is_file;
     op->stage = 0;
     if (!is_by_ring || filch_op_is_tried_first(op)) {
@@ -359,10 +363,13 @@ static void take_back(filch_slot *f, filch_op *op)
 
 static void take_back_all(filch_slot *f, filch_io *io, int fd)
 {
-    filch_atomic_u32 *flying = count_of(io, fd);
+    filch_fd *known = fd_of(io, fd);
 
+    if (!known)
+        return;
     /* relaxed: as in count. */
-    if (!flying || filch_load_relaxed(flying) == 0)
+    filch_store_relaxed(&known->is_socket, 0);
+    if (filch_load_relaxed(&known->flying) == 0)
         return;
     filch_slot *shield = filch_shield(f);
     filch_lock_acquire(&io->lock);
@@ -395,8 +402,14 @@ ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
     int outcome = await(f, op, deadline_ns);
     if (outcome < 0)
         take_back(f, op);
-    if (op->strand)
-        count(filch_io_get(filch_strand_of(f)->pool), op->fd, -1u);
+    if (op->strand) {
+        filch_io *io = filch_io_get(filch_strand_of(f)->pool);
+        count(io, op->fd, -1u);
+        filch_fd *fd = fd_of(io, op->fd);
+        /* relaxed: a hint. */
+        if (fd && op->code == FILCH_OP_recv && op->result >= 0)
+            filch_store_relaxed(&fd->is_socket, 1);
+    }
     op->strand = NULL;
     /* relaxed: it is the caller's again. */
     filch_store_relaxed(&op->state, FILCH_OP_IDLE);

@@ -18,6 +18,12 @@ typedef enum filch_io_way {
 typedef struct filch_ring filch_ring;
 typedef struct filch_ready filch_ready;
 
+/* What is known of a descriptor. */
+typedef struct filch_fd {
+    filch_atomic_u32 flying;    /* operations on it */
+    filch_atomic_u32 is_socket; /* something was received from it. A hint: it may have been closed without us, and be another file */
+} filch_fd;
+
 typedef struct filch_io {
     filch_part part; /* first: in the pool it is the part */
     filch_pool *pool;
@@ -28,7 +34,7 @@ typedef struct filch_io {
     filch_ring *rings;   /* all, under the lock */
     filch_ready *ready;  /* under the lock until it is made; then constant */
     filch_atomic_u32 has_rings; /* whether rings can be had: 0 not known, 1 yes, 2 no */
-    filch_atomic_u32 *flying;   /* for each descriptor, how many operations; NULL: no memory */
+    filch_fd *fds; /* by descriptor; NULL: no memory */
 } filch_io;
 
 /* The one of this pool, made if need be; NULL: no memory. */

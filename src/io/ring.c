@@ -189,7 +189,7 @@ static bool fill(struct io_uring_sqe *entry, const filch_op *op)
         fill_buffer(entry, IORING_OP_RECV, op);
         entry->msg_flags = op->flags;
         /* Nearly always there is nothing yet: do not try, just wait. */
-        entry->ioprio = IORING_RECVSEND_POLL_FIRST;
+        entry->ioprio = op->is_patient ? IORING_RECVSEND_POLL_FIRST : 0;
         return true;
     case FILCH_OP_send:
         fill_buffer(entry, IORING_OP_SEND, op);
