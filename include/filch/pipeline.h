@@ -82,7 +82,7 @@ typedef struct filch_pipeline_options {
  * outside of tasks. `options` may be NULL. A stage may run a pipeline of its own.
  *
  * Returns 0; the first error of a stage; -ETIMEDOUT; -ECANCELED the caller is cancelled; -ENOMEM; -EINVAL there is no pool, no stage, one without a function, or the
- * options are not those of this library. After the last two no stage was called.
+ * options are not those of this library. After -EINVAL no stage was called; nor after -ENOMEM, unless it was the stack of a further task that there was no memory for.
  */
 FILCH_API int filch_pipeline_run(filch_slot *f, filch_pool *pool, const filch_stage *stages,
                                  unsigned stage_count, const filch_pipeline_options *options);
