@@ -91,6 +91,20 @@ bool mc_is_needed(const thread *t, const location *l, uint32_t i, bool is_write)
     return true;
 }
 
+/*
+ * Bounded search: whether t, which was preempted before its next operation, could as well have been preempted after it. Nobody did anything since that
+ * does not commute with it. That costs no more preemptions, and is tried, too.
+ */
+bool mc_is_preempted_in_vain(const thread *t)
+{
+    if (mc.options.mode != MC_BOUNDED || mc.options.no_reduction || t->preempted_at == 0 || t->may_crash)
+        return false;
+    for (unsigned k = t->preempted_at - 1; k < mc.step_count; k++)
+        if (conflicts_with_next(t, &mc.steps[k]))
+            return false;
+    return true;
+}
+
 /* ---- races ------------------------------------------------------------------------------------- */
 
 /* A pause that would have had no news without step e, and without what needs e, cannot come before it. */
@@ -208,6 +222,8 @@ void mc_commit(thread *t, const deed *d)
     if (d->written)
         d->written->past = s->past;
     mc.step_count++;
+    if (mc.options.mode == MC_BOUNDED)
+        mc_share_note(t, s);
     for (int i = 0; i < mc.thread_count; i++)
         if (mc.asleep >> i & 1 && conflicts_with_next(&mc.threads[i], s))
             mc.asleep &= ~(1u << i);

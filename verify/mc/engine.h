@@ -9,6 +9,7 @@
  *     futex.c     waiting: futexes, pauses
  *     heap.c      memory of the program; shadow.c its plain accesses: races, use after free
  *     depend.c    which operations do not commute, and what to try because of it
+ *     share.c     which words are shared, so that bounded search need try no more
  *     explore.c   choices, and how all of them are tried
  *     run.c       one execution after the other; report.c what is printed
  *
@@ -183,6 +184,8 @@ typedef struct thread {
     unsigned spins, faults, spurious, timeouts; /* so many times yet */
     uint64_t clock_ns;
 
+    unsigned preempted_at; /* MC_BOUNDED: the step that somebody else did instead, counted from 1; 0: none did */
+
     uint32_t round; /* pauses so far */
     /* What it has read since the last. */
     spin *spinning;
@@ -290,7 +293,14 @@ void mc_shadow_reset_clocks(void);
 /* depend.c */
 void mc_commit(thread *t, const deed *deed);
 bool mc_is_needed(const thread *t, const location *l, uint32_t i, bool is_write);
+bool mc_is_preempted_in_vain(const thread *t);
 uint64_t mc_fingerprint(void); /* of the execution that has ended */
+
+/* share.c */
+void mc_share_begin(void);
+void mc_share_note(const thread *t, const step *s);
+bool mc_share_matters(const thread *t);
+unsigned mc_share_count(void);
 
 /* explore.c */
 void mc_explore_begin(unsigned preemptions);

@@ -205,9 +205,11 @@ static unsigned candidates(unsigned enabled)
 {
     if (mc.options.mode == MC_FULL)
         return enabled & ~mc.asleep;
-    if (ex.preemptions < ex.preemption_limit || !is_preemption(enabled, MC_THREADS_MAX))
+    if (!is_preemption(enabled, MC_THREADS_MAX))
         return enabled;
-    return 1u << ex.last;
+    bool may_preempt = ex.preemptions < ex.preemption_limit &&
+                       (mc.options.no_reduction || mc_share_matters(&mc.threads[ex.last]));
+    return may_preempt ? enabled : 1u << ex.last;
 }
 
 static int pick_searched(unsigned enabled)
@@ -255,14 +257,17 @@ int mc_pick_thread(unsigned enabled)
         t = pick_random(enabled);
     else
         t = pick_searched(enabled);
-    if (t < 0)
-        return t;
+    if (t < 0 || (!ex.replay && mc_is_preempted_in_vain(&mc.threads[t])))
+        return -1;
     if (!(enabled >> t & 1))
         mc_fatal("replay", "T%d cannot go on: the choices are of another program", t);
     if (is_choice)
         note_choice((uint32_t)t);
-    if (is_preemption(enabled, (unsigned)t))
+    mc.threads[t].preempted_at = 0;
+    if (is_preemption(enabled, (unsigned)t)) {
         ex.preemptions++;
+        mc.threads[ex.last].preempted_at = mc.step_count + 1;
+    }
     ex.last = t;
     mc.asleep &= ~(1u << t);
     return t;

@@ -354,6 +354,20 @@ static void explore(unsigned preemptions)
     mc.result.seconds = seconds() - since;
 }
 
+/* What needs fewer preemptions is found first. The last search has to know all words that are shared. */
+static void explore_bounded(void)
+{
+    unsigned shared_count;
+
+    mc_share_begin();
+    for (unsigned p = 0; p <= mc.options.preemptions && mc.result.verdict == MC_OK; p++)
+        do {
+            shared_count = mc_share_count();
+            explore(p);
+        } while (mc.result.verdict == MC_OK && p == mc.options.preemptions &&
+                 mc_share_count() > shared_count);
+}
+
 /* Once more, watched. */
 static void show(const char *choices)
 {
@@ -417,10 +431,10 @@ mc_result mc_run(const mc_program *program, const mc_options *options)
     save_statics();
     if (options->replay)
         replay();
+    else if (options->mode == MC_BOUNDED)
+        explore_bounded();
     else
-        for (unsigned p = options->mode == MC_BOUNDED ? 0 : options->preemptions;
-             p <= options->preemptions && mc.result.verdict == MC_OK; p++)
-            explore(p);
+        explore(0);
     if (mc.result.verdict == MC_FAILED && !options->replay)
         repeat_failure();
     restore_statics();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The reduction leaves nothing out: on random small programs, the reduced search finds the same set of executions as the search
- * that tries every order of operations. What is compared is each thread's operations with what they read, and the
+ * that tries every order of operations; and bounded search the same as one that preempts everywhere. What is compared is each thread's operations with what they read, and the
  * modification order of each word.
  *
  * usage: reduction_test [programs] [seed]
@@ -14,9 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS 2
+#define WORDS 4 /* two, and for bounded search two more, which fewer use */
 #define THREADS_MAX 3
-#define OPS_MAX 4
+#define OPS_MAX 6
+#define PLACES 1024 /* the checker remembers of an address that threads have shared it */
 
 typedef enum verb {
     LOAD,
@@ -39,7 +40,7 @@ typedef struct op {
     unsigned word, value, expected;
 } op;
 
-static filch_atomic_u32 words[WORDS];
+static filch_atomic_u32 memory[PLACES][WORDS], *words;
 static op script[THREADS_MAX][OPS_MAX];
 static unsigned lengths[THREADS_MAX];
 
@@ -91,7 +92,7 @@ static bool run_op(const op *o)
         break;
     case AWAIT:
         while (MC_LOAD(word, load_order(o->order)) == 0 &&
-               MC_LOAD(&words[1 - o->word], load_order(o->order)) == 0)
+               MC_LOAD(&words[o->word ^ 1], load_order(o->order)) == 0)
             mc_pause(MC_SITE("pause"));
         break;
     case SKIP_IF:
@@ -124,12 +125,12 @@ static unsigned below(unsigned n)
 }
 
 /* Everything, or without waiting, or that with more seq_cst, or seq_cst and relaxed only. */
-static op generate_op(unsigned profile)
+static op generate_op(unsigned profile, unsigned word_count)
 {
     static const int orders[] = {__ATOMIC_RELAXED, __ATOMIC_RELAXED, __ATOMIC_ACQUIRE,
                                  __ATOMIC_RELEASE, __ATOMIC_ACQ_REL, __ATOMIC_SEQ_CST};
     static const verb fenced[] = {LOAD, LOAD, STORE, STORE, FENCE, FENCE, ADD};
-    op o = {(verb)below(profile ? FENCE + 1 : VERBS), orders[below(6)], below(WORDS), 1 + below(2),
+    op o = {(verb)below(profile ? FENCE + 1 : VERBS), orders[below(6)], below(word_count), 1 + below(2),
             below(2)};
 
     if (profile == 3 && below(2))
@@ -141,14 +142,14 @@ static op generate_op(unsigned profile)
     return o;
 }
 
-static unsigned generate(void)
+static unsigned generate(bool is_bounded)
 {
     unsigned profile = below(4), threads = profile == 2 && below(4) ? 2 : 2 + below(2);
 
     for (unsigned t = 0; t < threads; t++) {
-        lengths[t] = threads == 3 ? 2 + below(2) * (t == 0) : profile == 2 ? 4 : 3;
+        lengths[t] = (threads == 3 ? 2 + below(2) * (t == 0) : profile == 2 ? 4 : 3) + 2 * is_bounded;
         for (unsigned i = 0; i < lengths[t]; i++)
-            script[t][i] = generate_op(profile);
+            script[t][i] = generate_op(profile, is_bounded ? 4 : 2);
     }
     return threads;
 }
@@ -163,7 +164,7 @@ static void print_script(unsigned threads)
         printf("  T%u:", t + 1);
         for (unsigned i = 0; i < lengths[t]; i++) {
             const op *o = &script[t][i];
-            printf(" %s.%s(%c,%u,%u)", names[o->verb], orders[o->order], "xy"[o->word], o -> value,
+            printf(" %s.%s(%c,%u,%u)", names[o->verb], orders[o->order], "xyzu"[o->word], o -> value,
                    o -> expected);
         }
         putchar('\n');
@@ -209,12 +210,12 @@ static void make_set(uint64_t *set)
     qsort(set, count, sizeof *set, compare);
 }
 
-static mc_result explore(unsigned threads, bool no_reduction, uint64_t *set, unsigned *count)
+static mc_result explore(unsigned threads, mc_options options, bool no_reduction, uint64_t *set, unsigned *count)
 {
-    mc_options options = {.no_reduction = no_reduction,
-                          .allow_deadlock = true,
-                          .each = remember,
-                          .max_executions = EXECUTIONS_MAX};
+    options.no_reduction = no_reduction;
+    options.allow_deadlock = true;
+    options.each = remember;
+    options.max_executions = EXECUTIONS_MAX;
     mc_program program = {.name = "random"};
 
     for (unsigned t = 0; t < threads; t++)
@@ -227,22 +228,23 @@ static mc_result explore(unsigned threads, bool no_reduction, uint64_t *set, uns
     return result;
 }
 
-int main(int argc, char **argv)
+/* Returns how many programs differ. */
+static unsigned compare_all(const char *name, bool is_bounded, unsigned programs, uint64_t seed)
 {
-    unsigned programs = argc > 1 ? (unsigned)atoi(argv[1]) : 500, wrong = 0, too_large = 0;
-    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1, reduced_sum = 0, all_sum = 0,
-             distinct_sum = 0;
-    uint64_t *reduced_set = malloc(SET_MAX * sizeof *reduced_set),
-             *all_set = malloc(SET_MAX * sizeof *all_set);
+    static MC_KEEP uint64_t reduced_set[SET_MAX], all_set[SET_MAX];
+    uint64_t reduced_sum = 0, all_sum = 0, distinct_sum = 0;
+    unsigned wrong = 0, too_large = 0;
 
     for (unsigned i = 0; i < programs; i++) {
         unsigned reduced_count, all_count;
+        mc_options options = {.mode = is_bounded ? MC_BOUNDED : MC_FULL, .preemptions = i % 3, .stale = i / 3 % 3};
         random_state = seed * 1000003 + i;
-        unsigned threads = generate();
-        mc_result reduced = explore(threads, false, reduced_set, &reduced_count);
-        mc_result all = explore(threads, true, all_set, &all_count);
+        words = memory[i % PLACES];
+        unsigned threads = generate(is_bounded);
+        mc_result reduced = explore(threads, options, false, reduced_set, &reduced_count);
+        mc_result all = explore(threads, options, true, all_set, &all_count);
 
-        if (all.verdict == MC_STOPPED && reduced.verdict == MC_OK) {
+        if (all.verdict == MC_STOPPED && (reduced.verdict == MC_OK || is_bounded)) {
             too_large++;
             continue;
         }
@@ -252,15 +254,22 @@ int main(int argc, char **argv)
         if (reduced.verdict == MC_OK && all.verdict == MC_OK && reduced_count == all_count &&
             memcmp(reduced_set, all_set, all_count * sizeof *all_set) == 0)
             continue;
-        printf("program %u differs: %u executions, %u without reduction\n", i, reduced_count,
-               all_count);
+        printf("%s: program %u differs: %u executions, %u without reduction\n", name, i, reduced_count, all_count);
         print_script(threads);
         wrong++;
     }
-    printf("%u programs (%u more are too large), %llu distinct executions: %llu explored, %llu "
-           "without "
-           "reduction; %u differ\n",
-           programs - too_large, too_large, (unsigned long long)distinct_sum,
+    printf("%s: %u programs (%u more are too large), %llu distinct executions: %llu explored, %llu without reduction; %u differ\n",
+           name, programs - too_large, too_large, (unsigned long long)distinct_sum,
            (unsigned long long)reduced_sum, (unsigned long long)all_sum, wrong);
+    return wrong;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned programs = argc > 1 ? (unsigned)atoi(argv[1]) : 500;
+    uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
+    unsigned wrong = compare_all("all", false, programs, seed);
+
+    wrong += compare_all("bounded", true, 2 * programs, seed);
     return wrong > 0;
 }
