@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     options.spins = MC_ALWAYS;
     mc_options timed = options;
     timed.timeouts = 1;
-    const mc_options two = mc_bounded(options, 2, 1), timed_one = mc_bounded(timed, 1, 1);
+    const mc_options two = mc_bounded(options, 2, 1), timed_one = mc_bounded(timed, 1, 1), timed_two = mc_bounded(timed, 2, 1);
     const struct {
         mc_program program;
         const mc_options *options;
@@ -249,7 +249,7 @@ int main(int argc, char **argv)
         {{"select, select", setup_meeting, {select_to_send, select_to_receive}, finish}, &options},
         {{"select, future", setup_meeting, {send_one, set_future, select_future}, finish}, &two},
         {{"select, await_any", setup_meeting, {set_future, await_any_and_free}, NULL}, &options},
-        {{"select, timed", setup_meeting, {send_in_time, select_in_time}, finish}, &timed},
+        {{"select, timed", setup_meeting, {send_in_time, select_in_time}, finish}, &timed_two},
     };
     int code = 0;
 

@@ -31,7 +31,7 @@
  *     a push      is refused for the reasons that the kind has
  *     memory      is all freed
  *
- * Everything is exhaustive. With --long the scripts are longer.
+ * Everything is exhaustive, but for the families with a number of preemptions. With --long the scripts are longer.
  */
 #ifndef VERIFY_CLIENT_DEQUE_H
 #define VERIFY_CLIENT_DEQUE_H
@@ -97,6 +97,7 @@ typedef struct family {
     bool is_announced;  /* pushes, and that a thief found nothing */
     const char *before; /* prepared, by one thread */
     const char *only;   /* this script, and no other */
+    unsigned preemptions; /* at most, with one old value read; one more with --long; 0: any number */
 } family;
 
 #define LENGTH_MAX 10
@@ -330,6 +331,8 @@ static int run_family(mc_options options)
     snprintf(name, sizeof name, TEXT(DEQUE) "%s%s %ux%u", *now->name ? " " : "", now->name,
              now->thieves, now->tries);
     options.check_leaks = true;
+    if (now->preemptions > 0)
+        options = mc_bounded(options, now->preemptions, 1);
     script = text;
     faults = now->faults;
     for (unsigned bits = 0; bits < 1u << length && total.verdict != MC_FAILED; bits++) {

@@ -19,6 +19,7 @@ static const family families[] = {
     {"",            6, 8,   1, 2, .capacity = 2},
     {"",            6, 7,   2, 1, .capacity = 2},
     {"",            5, 6,   2, 2, .capacity = 2},
+    {"",            6, 6,   2, 2, .capacity = 2, .preemptions = 2},
     {"batch",       6, 8,   1, 2, .capacity = 2, .batch = 3, .before = "pp"},
     {"batch",       6, 7,   2, 1, .capacity = 2, .batch = 3, .before = "pp"},
     {"no memory",   6, 7,   1, 2, .capacity = 1, .faults = 1},

@@ -202,6 +202,10 @@ void mc_commit(thread *t, const deed *d)
     if (mc.step_count >= (mc.options.max_steps ? mc.options.max_steps : 20000))
         mc_fail("more than %u operations: does a loop spin without filch_pause?", mc.step_count);
     step *s = &mc.steps[mc.step_count];
+    /* As in the execution before this one: its past is there already, and its races were found then. */
+    bool is_known = mc.is_reduced && mc_is_repeated();
+    uint32_t past[MC_THREADS_MAX];
+    memcpy(past, is_known ? s->past : t->past, sizeof past);
     *s = (step){.tid = (uint8_t)t->id,
                 .effects = d->effects,
                 .address = d->kind == OP_CRASH ? (uintptr_t)t : t->op.address,
@@ -214,9 +218,9 @@ void mc_commit(thread *t, const deed *d)
         s->spins = t->spinning;
         s->spin_count = t->spin_count;
     }
-    memcpy(s->past, t->past, sizeof s->past);
+    memcpy(s->past, past, sizeof s->past);
     s->past[t->id] = s->seq;
-    if (mc.is_reduced)
+    if (mc.is_reduced && !is_known)
         find_races(s);
     memcpy(t->past, s->past, sizeof t->past);
     if (d->written)

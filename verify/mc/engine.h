@@ -311,6 +311,7 @@ unsigned mc_pick(unsigned count);
 uint32_t mc_pick_store(uint32_t newest, const uint32_t *candidates, unsigned count);
 void mc_add_backtrack(int node, unsigned initials);
 int mc_node(void);
+bool mc_is_repeated(void);
 void mc_replay(const char *choices);
 char *mc_choices(void);
 

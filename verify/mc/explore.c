@@ -145,6 +145,12 @@ int mc_node(void)
     return ex.thread_node;
 }
 
+/* All choices up to here are those of the execution before. */
+bool mc_is_repeated(void)
+{
+    return ex.at < ex.depth;
+}
+
 static node *repeat(bool is_thread, unsigned shape)
 {
     node *n = &ex.nodes[ex.at++];
