@@ -12,6 +12,8 @@
  * tries again. Then it finds something, unless the deque was empty meanwhile or something was
  * stolen. If that call was the only one since it began, and is the last, it gets all that there is.
  *
+ * A thief that tries twice goes on until it finds nothing, and then asks: scripts for what it remembers meanwhile, as that a block is past.
+ *
  * It also finds something while the owner goes on popping and pushing. What it then learns only by [closed] and
  * [went-on] takes a script of so many calls that not all of that length can be run: those are `only`.
  *
@@ -95,7 +97,7 @@ static void asking_thief(void)
     do {
         lost = losses[1];
         e = steal(1, NULL);
-    } while (lost != losses[1]);
+    } while (lost != losses[1] || (e && now->tries > 1));
     filch_store_release(&told, 1);
     if (e)
         return;
@@ -103,7 +105,7 @@ static void asking_thief(void)
     lost = losses[1];
     e = steal(1, NULL);
     is_starved = !e && lost == losses[1];
-    if (end[-2] == '?' && end[-3] == '>') {
+    if (end[-2] == '?' && (end[-3] == '>' || now->tries > 1)) {
         while (steal(1, NULL) || lost != losses[1])
             lost = losses[1];
         is_drained = true;

@@ -17,6 +17,7 @@ static const shape shapes[] = {
     SHAPE(ASKING,  2, 2, "asking 2*2",  0, 0,   1, 1, .only = "pp>?tptpp"),
     SHAPE(ASKING,  1, 4, "asking 1*4",  0, 0,   1, 1, .only = "p>?ptptptpt"),
     SHAPE(ASKING,  2, 2, "asking 2*2",  3, 4,   1, 1),
+    SHAPE(ASKING,  2, 2, "asking late 2*2", 0, 0, 1, 2, .before = "peps", .only = ">t?p"),
     SHAPE(STOPPED, 2, 2, "stopped 2*2", 5, 7,   1, 1),
     SHAPE(PLAIN,   1, 2, "1*2",         7, 7,   1, 1),
     SHAPE(PLAIN,   1, 2, "1*2",         4, 7,   1, 2),
