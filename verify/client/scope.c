@@ -8,6 +8,7 @@
  */
 #include "worker/worker.c"
 
+#include "join/spawn.h"
 #include "mc/mc.h"
 #include "small_pool.h"
 
@@ -232,6 +233,41 @@ static void outside_then_run(void)
     mc_check(filch_run(pool, look_at_scope, NULL) == 0, "a task is run");
 }
 
+/* Nobody else is awake, or comes. */
+static void outside_deadline_alone(void)
+{
+    open_scope(NULL, (filch_scope_options){.deadline_ns = DEADLINE_NS});
+    while (!filch_load_relaxed(&scope->mark))
+        filch_pause();
+    close_scope(NULL, -ETIMEDOUT);
+}
+
+/* ---- tasks that end at the same time, without workers ------------------------------------------- */
+
+static filch_spawned *spawned[2];
+
+static void setup_ends(void)
+{
+    pool = make_small_pool(1);
+    open_scope(NULL, (filch_scope_options){0});
+    for (int i = 0; i < 2; i++)
+        mc_check(filch_spawn_task(NULL, scope, NULL, 0, &spawned[i]) == 0, "there is memory for a task");
+}
+
+static void end_one(void)
+{
+    filch_spawned *own = spawned[mc_self() - 1];
+
+    did[mc_self() - 1]++;
+    own->job.end(&own->job, pool);
+}
+
+static void close_both(void)
+{
+    close_scope(NULL, 0);
+    mc_check(did[0] == 1 && did[1] == 1, "who closes sees what all tasks did");
+}
+
 /* ---- in a task --------------------------------------------------------------------------------- */
 
 static void inside_one(filch_strand *self)
@@ -280,10 +316,17 @@ static void work(void)
     filch_worker_main(worker);
 }
 
-/* T1 works, so it is T2 that may rest. */
+static void (*outside_body)(void);
+
+static void run_outside(void)
+{
+    outside_body();
+    went_on = 1;
+}
+
 static MC_OUTSIDE bool may_rest(void)
 {
-    return body ? went_on == 1 : true;
+    return went_on == 1;
 }
 
 /* ---- programs ---------------------------------------------------------------------------------- */
@@ -300,8 +343,9 @@ static void run_one(const char *name, mc_options options, unsigned workers, void
     body = inside;
     while (at < workers)
         program.threads[at++] = work;
+    outside_body = outside;
     if (outside)
-        program.threads[at] = outside;
+        program.threads[at] = run_outside;
     mc_result r = mc_run(&program, &options);
     code |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
 }
@@ -316,6 +360,9 @@ int main(int argc, char **argv)
     mc_options one = mc_bounded(options, 1, 1), two = mc_bounded(options, 2, 1);
     mc_options one_timed = mc_bounded(timed, 1, 1);
 
+    const mc_program ends = {"scope, ends", setup_ends, {end_one, end_one, close_both}, NULL};
+    mc_result r = mc_run(&ends, &options);
+    code |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
     run_one("scope", two, 1, outside_one, NULL);
     run_one("scope, then run", one, 1, outside_then_run, NULL);
     run_one("scope, spawns", one, 1, outside_more, NULL);
@@ -326,6 +373,7 @@ int main(int argc, char **argv)
     run_one("scope, inner", one, 1, outside_inner, NULL);
     run_one("scope, deadline", one_timed, 1, outside_deadline, NULL);
     run_one("scope, deadline in vain", one_timed, 1, outside_in_vain, NULL);
+    run_one("scope, deadline alone", one_timed, 1, outside_deadline_alone, NULL);
     run_one("scope in a task", one, 2, NULL, inside_one);
     run_one("scope in a task, limit", one, 2, NULL, inside_limited);
     run_one("scope in a task, deadline", one_timed, 1, NULL, inside_deadline);
