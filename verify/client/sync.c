@@ -122,6 +122,28 @@ static void call_once(void)
     mc_check(err == 0 && calls == fail_count + 1, "it was called until it succeeded, and no more");
 }
 
+/* Two calls that fail, one after the other, while somebody is about to call: what it sees may be the first or the second. */
+static int call_in_vain(filch_slot *f, void *arg)
+{
+    (void)f, (void)arg;
+    calls++;
+    return -EIO;
+}
+
+static void fail_twice(void)
+{
+    for (int i = 0; i < 2; i++) {
+        int err = filch_once_call(NULL, &once, call_in_vain, NULL);
+        mc_check(err == 0 || err == -EIO, "it fails, or was called");
+    }
+}
+
+static void call_after(void)
+{
+    mc_check(filch_once_call(NULL, &once, call, NULL) == 0, "a call that succeeds");
+    mc_check(calls >= 1, "it was called");
+}
+
 static void setup_once(void)
 {
     fail_count = 1;
@@ -156,6 +178,12 @@ static void read_once(void)
     filch_rwlock_read(NULL, &rwlock);
     mc_check(shared <= 2, "what a reader sees was written");
     filch_rwlock_unlock(&rwlock);
+}
+
+static void write_then_read(void)
+{
+    write_once();
+    read_once();
 }
 
 static filch_barrier barrier;
@@ -202,6 +230,9 @@ int main(int argc, char **argv)
         {{"once", setup_once, {call_once, call_once}, NULL}, &options},
         {{"once, three", setup_once_twice, {call_once, call_once, call_once}, NULL}, &two},
         {{"reader-writer lock", NULL, {write_once, read_once, write_once}, NULL}, &two},
+        {{"once, failing", NULL, {fail_twice, call_after}, NULL}, &options},
+        {{"reader-writer lock, readers", NULL, {read_once, write_once, read_once}, NULL}, &two},
+        {{"reader-writer lock, given up", NULL, {write_then_read, write_in_time, read_once}, NULL}, &timed_two},
         {{"reader-writer lock, timed", NULL, {write_once, read_once, write_in_time}, NULL}, &timed_two},
         {{"barrier", setup_barrier, {meet, meet}, NULL}, &two},
     };

@@ -115,6 +115,35 @@ static void wait_for_early(void)
     free(scope);
 }
 
+/* ---- a watcher in bed, alone --------------------------------------------------------------------- */
+
+static filch_timer stopped, later;
+
+/* What it wakes up for was stopped meanwhile; the next one is due later. */
+static void setup_in_vain(void)
+{
+    pool = make_small_pool(1);
+    filch_pool_begin(pool);
+    have_spare(pool->workers[0]);
+    later.strand = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
+    later.turn = filch_wait_open(&later.strand->wait, false);
+    filch_wait_park(&later.strand->wait);
+    filch_timer_start(&pool->timers, &later, LATE_NS);
+    filch_timer_start(&pool->timers, &stopped, EARLY_NS);
+    filch_sleep_push(&pool->sleep, 0, FILCH_ROLE_RUNNING);
+}
+
+static void watch_in_vain(void)
+{
+    filch_worker *worker = pool->workers[0];
+    uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
+
+    filch_timer_stop(&pool->timers, &stopped);
+    mc_check(sleep_and_watch(worker, until_ns, false), "it is called");
+    mc_check(take_ready(&pool->ready) == later.strand, "for what was due later");
+    went_on = 1;
+}
+
 static MC_OUTSIDE bool may_rest(void)
 {
     return went_on == 1;
@@ -143,6 +172,11 @@ int main(int argc, char **argv)
     if (walks.runs == 0)
         walks.runs = walks.is_long ? 1000000 : 20000;
 
+    mc_options twice = options;
+    twice.timeouts = 2;
+    const mc_program in_vain = {"timer, in vain", setup_in_vain, {watch_in_vain}, NULL};
+    mc_result r = mc_run(&in_vain, &twice);
+    code |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
     run_one("timer", one, false, NULL);
     run_one("timer, other strand", one, true, NULL);
     run_one("timer, job", walks, false, inject);
