@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that block: each is made once, its caller sees what it did, and the threads of a lane end with it.
+ *
+ * One or two threads make calls in a lane that starts two threads at most (src/join/blocking.c is part of this file), which may fail to start, or end because nothing came for long. What a call does is
+ * plain, and so is the call, on its caller's stack. The lane ends when all calls were made. With two callers there are five threads: that program is walked through at random.
+ */
+#include "mc/mc.h"
+
+#define pthread_self() ((pthread_t)mc_self())
+#include "join/blocking.c"
+
+static lane the_lane;
+static int did[2]; /* plain: what the calls did */
+
+static void setup(void)
+{
+    the_lane = (lane){.last = &the_lane.first, .thread_limit = 2};
+}
+
+static int call_it(void *what)
+{
+    return ++*(int *)what;
+}
+
+/* As filch_blocking, by a thread. */
+static void block(int *what)
+{
+    call c = {.fn = call_it, .arg = what, .state = CALL_QUEUED};
+    int before = *what;
+
+    filch_lock_acquire(&the_lane.lock);
+    bool is_queued = queue_call(&the_lane, &c);
+    if (!is_queued)
+        take_off(&the_lane, &c);
+    filch_lock_release(&the_lane.lock);
+    if (is_queued)
+        mc_check(wait_for_end(NULL, &the_lane, &c) == CALL_DONE, "a call that was queued is made");
+    else
+        c.result = call_it(what);
+    mc_check(c.result == before + 1 && *what == before + 1, "it is made once");
+}
+
+static void block_once(void)
+{
+    block(&did[mc_self() - 1]);
+}
+
+static void block_twice(void)
+{
+    block_once();
+    block_once();
+}
+
+static void finish(void)
+{
+    end_lane(&the_lane);
+    mc_check(the_lane.thread_count == 0 && !the_lane.first, "nobody is left");
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv);
+    /* All spins in the library are bounded, and may end without news. */
+    options.spins = MC_ALWAYS;
+    options.check_leaks = true;
+    mc_options timed = options, failing = options;
+    timed.timeouts = 1;
+    failing.faults = 1;
+    const mc_options two = mc_bounded(options, 2, 1), timed_two = mc_bounded(timed, 2, 1), failing_two = mc_bounded(failing, 2, 1);
+    mc_options walks = failing;
+    if (walks.mode == MC_FULL)
+        walks.mode = MC_RANDOM;
+    if (walks.runs == 0)
+        walks.runs = walks.is_long ? 1000000 : 20000;
+    const struct {
+        mc_program program;
+        const mc_options *options;
+    } programs[] = {
+        {{"blocking", setup, {block_once}, finish}, &two},
+        {{"blocking, twice", setup, {block_twice}, finish}, &two},
+        {{"blocking, twice, timed", setup, {block_twice}, finish}, &timed_two},
+        {{"blocking, no threads", setup, {block_twice}, finish}, &failing_two},
+        {{"blocking, two", setup, {block_twice, block_once}, finish}, &walks},
+    };
+    int code = 0;
+
+    for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
+        mc_result r = mc_run(&programs[i].program, programs[i].options);
+        code |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
+    }
+    return code;
+}
