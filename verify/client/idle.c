@@ -7,12 +7,13 @@
  *     r  resumes a strand, as a task of worker 0; R  as a plain thread        i  injects a job; s  spawns one, as a task of worker 0
  *     w  leaves a strand that waits, with a task that can be stolen            y  leaves one that yields; p  passes one on, as a guest does
  *     g  goes on with one that has waited, and still has a task that can be stolen
+ *     h  takes half of what worker 1 has ready, which goes on with the rest of it before it sleeps
  *     c  leaves one that waits for a stolen child, with an older task in a deque that is claimed from
  *     t  starts a timer, and goes on with something else; T  starts one from outside, as a scope does        f  ends what is due
  *
  * T2 is worker 1. It goes to sleep (s), as filch_worker_main does after its last search; or it was the only searcher, has found something and says so (l), while T3, worker 2,
  * sleeps. Nobody takes what has come, so it has to be seen in every execution: by the sleeper, which then is woken or watches; or T3 is woken. One that sleeps on is a
- * deadlock. Without memory for a strand (n) the sleeper looks only for strands that may go on, and for timers. With a lookout (o) T2 lies in bed and looks; it was manned before anything came. All of it in full.
+ * deadlock. Without memory for a strand (n) the sleeper looks only for strands that may go on, and for timers. With a lookout (o) T2 lies in bed and looks; it was manned before anything came. All of it in full, but for h.
  */
 #include "worker/worker.c"
 
@@ -33,6 +34,7 @@ static filch_job job;
 static filch_timer timer;
 static filch_atomic_u32 never;
 static filch_slot child, older;
+static filch_link ready[3]; /* stand for strands */
 static bool is_over; /* of T2, or of T3 where there is one */
 
 static char what, how;
@@ -72,6 +74,12 @@ static void make_known(void)
         worker->leave = FILCH_LEAVE_TO_YIELD;
         leave(worker, strand);
         break;
+    case 'h':
+        take_half(worker, &pool->workers[1]->ready, &worker->ready);
+        /* It may have come too late: */
+        if (filch_queue_is_empty(&worker->ready))
+            filch_pool_inject(pool, &job);
+        break;
     case 'c':
         worker->waits_for = &child;
         await_child(worker, strand);
@@ -103,6 +111,8 @@ static void go_to_sleep(void)
 {
     filch_worker *worker = pool->workers[1];
 
+    while (filch_queue_take(&worker->ready))
+        ;
     filch_sleep_push(&pool->sleep, worker->index, is_searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
     uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
     bool is_lookout = filch_lookout_begin(worker);
@@ -158,6 +168,8 @@ static void setup(void)
         filch_split_publish(&strand->split, 1);
     if (what == 'w')
         filch_wait_open(&strand->wait, false);
+    for (int i = 0; what == 'h' && i < 3; i++)
+        filch_queue_push(&pool->workers[1]->ready, &ready[i]);
     if (what == 'c') {
         filch_store_relaxed(&child.state, (uintptr_t)do_nothing);
         mc_check(strand->kind->push(strand->deque, &older) == 0, "there is room for a task");
@@ -206,6 +218,7 @@ int main(int argc, char **argv)
     mc_options options = mc_arguments(argc, argv);
 
     options.may_rest = may_rest;
-    return run_all("idle, sleeps", &options, 's', "rRiswypgctTf") | run_all("idle, leaves", &options, 'l', "rRiswypgctTf") |
+    const mc_options two = mc_bounded(options, 2, 1);
+    return run_all("idle, half", &two, 's', "h") | run_all("idle, sleeps", &options, 's', "rRiswypgctTf") | run_all("idle, leaves", &options, 'l', "rRiswypgctTf") |
            run_all("idle, no memory", &options, 'n', "rRyptTf") | run_all("idle, looks out", &options, 'o', "ryR");
 }
