@@ -12,7 +12,7 @@
  * may lie on the stack of a task that goes on at once. The strand stays a strand, and its turn makes a late wake-up harmless (strand/wait.h).
  *
  * Edges
- *   op-started  filch_op_fly -> filch_op_meet
+ *   op-started  filch_op_fly, filch_op_hand_on -> filch_op_meet
  *               carries the operation. So does the way through the kernel, but that nobody else can see.
  *   op-done  filch_op_end -> filch_op_await, filch_op_give_up, filch_op_has_ended
  *            carries the result, and what the kernel or another thread wrote to the buffers.
@@ -37,6 +37,14 @@ static inline void filch_op_fly(filch_op *op)
 {
     /* release [op-started] */
     filch_store_release(&op->state, FILCH_OP_FLYING);
+}
+
+/* By who has touched it while it flies, before the kernel gets it: so whoever learns of its end comes after that. The kernel orders it, too, but
+ * ThreadSanitizer does not see that. */
+static inline void filch_op_hand_on(filch_op *op)
+{
+    /* release [op-started] */
+    filch_fetch_add_release(&op->state, 0);
 }
 
 /* By whoever learns of its end, before anything else. */

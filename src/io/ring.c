@@ -263,8 +263,8 @@ static bool fill(struct io_uring_sqe *entry, const filch_op *op)
     }
 }
 
-/* False: there is no place. */
-static bool submit(filch_ring *ring, filch_op *op)
+/* An entry for it, to be published. False: there is no place. */
+static bool prepare(filch_ring *ring, filch_op *op)
 {
     struct io_uring_sqe *entry = get_entry(ring);
 
@@ -287,7 +287,6 @@ static bool submit(filch_ring *ring, filch_op *op)
     } else {
         fill(entry, op);
     }
-    publish(ring);
     return true;
 }
 
@@ -328,8 +327,12 @@ static void empty_inbox(filch_ring *ring)
     for (; op; op = next) {
         next = op->next;
         /* It stays in the order of the inbox: whoever takes it back comes after it. */
-        if (!submit(ring, op))
+        if (prepare(ring, op)) {
+            filch_op_hand_on(op);
+            publish(ring);
+        } else {
             put_into_inbox(ring, op);
+        }
     }
 }
 
@@ -337,7 +340,9 @@ void filch_ring_start(filch_ring *ring, filch_op *op)
 {
     /* relaxed: of its thread; the reader of completions may be another, hence no plain store. */
     filch_fetch_add_relaxed(&ring->source.pending, 1);
-    if (!submit(ring, op))
+    if (prepare(ring, op))
+        publish(ring);
+    else
         put_into_inbox(ring, op);
 }
 
