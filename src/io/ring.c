@@ -290,30 +290,51 @@ static bool prepare(filch_ring *ring, filch_op *op)
     return true;
 }
 
-/* False: it has been taken back, and who did that would not find it any more. */
-static bool put_into_inbox(filch_ring *ring, filch_op *op)
+/* Under the lock. */
+static void push(filch_ring *ring, filch_op *op)
+{
+    op->next = ring->inbox;
+    ring->inbox = op;
+    /* relaxed: a hint; who waits in the kernel is woken by the bell. */
+    filch_fetch_add_relaxed(&ring->inbox_count, 1);
+}
+
+/* One that takes back another marks it. */
+static void put_into_inbox(filch_ring *ring, filch_op *op)
+{
+    filch_lock_acquire(&ring->inbox_lock);
+    if (op->target && op->target != op)
+        op->target->is_cancelled = true;
+    push(ring, op);
+    filch_lock_release(&ring->inbox_lock);
+}
+
+static void end(filch_ring *ring, filch_op *op, ssize_t result, filch_ended *ended)
+{
+    /* relaxed: a count. */
+    filch_fetch_add_relaxed(&ring->source.pending, -1u);
+    filch_ended_add(ended, op, result);
+}
+
+/* To be carried out once more, or later. False: it has been taken back, and who did that would not find it any more. */
+static bool put_back(filch_ring *ring, filch_op *op)
 {
     filch_lock_acquire(&ring->inbox_lock);
     bool is_wanted = !op->is_cancelled;
-    if (is_wanted) {
-        op->next = ring->inbox;
-        ring->inbox = op;
-        /* relaxed: a hint; who waits in the kernel is woken by the bell. */
-        filch_fetch_add_relaxed(&ring->inbox_count, 1);
-        if (op->target && op->target != op)
-            op->target->is_cancelled = true;
-    }
+    if (is_wanted)
+        push(ring, op);
     filch_lock_release(&ring->inbox_lock);
     return is_wanted;
 }
 
-static void empty_inbox(filch_ring *ring)
+/* False: some are still there, since the kernel takes no more now. */
+static bool empty_inbox(filch_ring *ring, filch_ended *ended)
 {
     filch_op *op = NULL, *next;
 
     /* relaxed: a hint, as above. */
     if (filch_load_relaxed(&ring->inbox_count) == 0)
-        return;
+        return true;
     filch_lock_acquire(&ring->inbox_lock);
     for (filch_op *last = ring->inbox; last; last = next) {
         next = last->next;
@@ -326,14 +347,15 @@ static void empty_inbox(filch_ring *ring)
     filch_lock_release(&ring->inbox_lock);
     for (; op; op = next) {
         next = op->next;
-        /* It stays in the order of the inbox: whoever takes it back comes after it. */
         if (prepare(ring, op)) {
             filch_op_hand_on(op);
             publish(ring);
-        } else {
-            put_into_inbox(ring, op);
+        } else if (!put_back(ring, op)) {
+            end(ring, op, -ECANCELED, ended);
         }
     }
+    /* relaxed: as above. */
+    return filch_load_relaxed(&ring->inbox_count) == 0;
 }
 
 void filch_ring_start(filch_ring *ring, filch_op *op)
@@ -399,13 +421,13 @@ static void fetch_ahead(filch_ring *ring, uint32_t head, uint32_t tail)
     }
 }
 
-static filch_link *reap(filch_ring *ring)
+/* Returns whether the bell was among them. */
+static bool reap(filch_ring *ring, filch_ended *ended)
 {
-    FILCH_ENDED(ended);
-    uint32_t count = 0;
+    bool has_rung = false;
 
     if (!has_completions(ring) || !filch_lock_try(&ring->reading))
-        return NULL;
+        return false;
     /* relaxed: under the lock. */
     uint32_t head = filch_load_relaxed(ring->cq_head);
     /* acquire [kernel] */
@@ -415,6 +437,7 @@ static filch_link *reap(filch_ring *ring)
         fetch_ahead(ring, head, tail);
         filch_op *op = (filch_op *)(uintptr_t)entry->user_data;
         if (entry->user_data == OF_BELL) {
+            has_rung = true;
             /* relaxed: its thread sees it at the latest when it has slept in vain. */
             if (!(entry->flags & IORING_CQE_F_MORE))
                 filch_store_relaxed(&ring->has_bell, 0);
@@ -423,17 +446,13 @@ static filch_link *reap(filch_ring *ring)
         filch_op_meet(op);
         /* By the inbox, since we may not be its thread. */
         bool is_over = !is_repeated(op, entry->res);
-        if (is_over || !put_into_inbox(ring, op)) {
-            count++;
-            filch_ended_add(&ended, op, is_over ? entry->res : -ECANCELED);
-        }
+        if (is_over || !put_back(ring, op))
+            end(ring, op, is_over ? entry->res : -ECANCELED, ended);
     }
     /* release [kernel] */
     filch_store_release(ring->cq_head, head);
-    /* relaxed: a count. */
-    filch_fetch_add_relaxed(&ring->source.pending, -count);
     filch_lock_release(&ring->reading);
-    return ended.first;
+    return has_rung;
 }
 
 static bool has_to_enter(filch_ring *ring)
@@ -447,10 +466,13 @@ static filch_link *poll_ring(filch_source *source)
 {
     filch_ring *ring = (filch_ring *)source;
 
-    empty_inbox(ring);
+    FILCH_ENDED(ended);
+
+    empty_inbox(ring, &ended);
     if (has_to_enter(ring))
         enter(ring->fd, unsubmitted_count(ring), 0, 0, NULL);
-    return reap(ring);
+    reap(ring, &ended);
+    return ended.first;
 }
 
 static bool watch_bell(filch_ring *ring)
@@ -476,20 +498,24 @@ static filch_link *wait_in_ring(filch_source *source, const struct timespec *tim
 {
     filch_ring *ring = (filch_ring *)source;
 
-    empty_inbox(ring);
+    FILCH_ENDED(ended);
+    bool is_empty = empty_inbox(ring, &ended);
+
     *has_slept = true;
-    /* No bell, no sleep: let the kernel have a moment. It is out of memory. */
+    /* No bell, or something that the kernel does not take: let it have a moment. It is out of memory. */
     const struct timespec moment = {.tv_nsec = 1000000};
-    if (!watch_bell(ring))
+    if (!watch_bell(ring) || !is_empty)
         timeout = &moment;
-    if (!has_completions(ring))
+    if (!ended.first && !has_completions(ring))
         enter(ring->fd, unsubmitted_count(ring), 1, 0, timeout);
-    return reap(ring);
+    reap(ring, &ended);
+    return ended.first;
 }
 
 static filch_link *look_after_ring(filch_source *source, bool *is_near)
 {
     filch_ring *ring = (filch_ring *)source;
+    FILCH_ENDED(ended);
 
     if (!has_completions(ring) && has_to_enter(ring)) {
         uint64_t since_ns = filch_clock_ns();
@@ -498,7 +524,11 @@ static filch_link *look_after_ring(filch_source *source, bool *is_near)
             filch_pause();
         *is_near = true;
     }
-    return reap(ring);
+    /* Its thread may have gone to sleep meanwhile, and be called: then it was the bell for which it waits; or there is something for it to submit.
+     * relaxed: as above; our own. */
+    if (reap(ring, &ended) || filch_load_relaxed(&ring->inbox_count) > 0)
+        ring_bell(ring);
+    return ended.first;
 }
 
 /* ---- create and destroy ----------------------------------------------------------------------------- */
