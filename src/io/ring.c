@@ -413,9 +413,12 @@ static void fetch_ahead(filch_ring *ring, uint32_t head, uint32_t tail)
 
     if (tail - head > far)
         __builtin_prefetch((filch_op *)(uintptr_t)ring->cq[(head + far) & ring->cq_mask].user_data, 1);
-    if (tail - head > near) {
-        uint64_t data = ring->cq[(head + near) & ring->cq_mask].user_data;
-        filch_strand *strand = data == OF_BELL ? NULL : ((filch_op *)(uintptr_t)data)->strand;
+    filch_op *op = tail - head > near
+                       ? (filch_op *)(uintptr_t)ring->cq[(head + near) & ring->cq_mask].user_data
+                       : NULL;
+    if (op && (uintptr_t)op != OF_BELL) {
+        filch_op_meet(op);
+        filch_strand *strand = op->strand;
         __builtin_prefetch(&strand->wait, 1);
         __builtin_prefetch(&strand->context, 1);
     }
