@@ -121,5 +121,6 @@ int main(int argc, char **argv)
     qsort(samples_ns, sample_count, sizeof samples_ns[0], compare);
     printf("RESULT requests_per_s=%.0f p50_us=%.1f p99_us=%.1f\n", (double)request_count / seconds,
            samples_ns[sample_count / 2] / 1e3, samples_ns[sample_count * 99 / 100] / 1e3);
+    free(connections);
     return 0;
 }
