@@ -25,12 +25,6 @@ enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
 
 /* ---- the part of the pool ---------------------------------------------------------------------- */
 
-static bool is_verbose(void)
-{
-    const char *verbose = getenv("FILCH_VERBOSE");
-    return verbose && strcmp(verbose, "0") != 0;
-}
-
 static const char *const way_names[] = {
     [FILCH_IO_URING] = "uring", [FILCH_IO_EPOLL] = "epoll", [FILCH_IO_THREADS] = "threads"};
 
@@ -53,7 +47,7 @@ static void choose_way(filch_io *io)
                 io->ring_entries = entries;
             return;
         }
-    if (is_verbose())
+    if (filch_is_verbose())
         fprintf(stderr, "filch: pool '%s': '%.32s' in FILCH_IO ignored; there are uring, epoll, threads\n",
                 io->pool->options.name, wish);
 }
@@ -140,7 +134,7 @@ static filch_ring *create_ring(filch_io *io)
         filch_store_relaxed(&io->has_rings, RINGS_YES);
         return ring;
     }
-    if (is_verbose())
+    if (filch_is_verbose())
         fprintf(stderr, "filch: pool '%s': no io_uring (%s); going on with epoll\n",
                 io->pool->options.name, strerror(-err));
     /* relaxed: as above. Others that lack memory or descriptors may have them later. */

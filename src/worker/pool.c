@@ -48,7 +48,7 @@ static int copy_options(filch_options *to, const filch_options *from)
     return 0;
 }
 
-static bool is_verbose(void)
+bool filch_is_verbose(void)
 {
     const char *verbose = getenv("FILCH_VERBOSE");
     return verbose && strcmp(verbose, "0") != 0;
@@ -64,7 +64,7 @@ static void choose_kind(filch_pool *pool)
         return;
     bool is_known =
         filch_kind_parse(wish, &pool->kind, &options->deque_capacity, &options->deque_block);
-    if (is_verbose())
+    if (filch_is_verbose())
         fprintf(stderr, "filch: pool '%s': deque '%.32s' %s\n", options->name, wish,
                 is_known ? "set by FILCH_DEQUE" : "in FILCH_DEQUE ignored");
 }
@@ -102,7 +102,7 @@ static unsigned choose_worker_count(const filch_pool *pool)
         snprintf(why, sizeof why, "%u workers: asked for by the program", count);
     else
         count = filch_topology_default_workers(&pool->topology, "", why, sizeof why);
-    if (is_verbose())
+    if (filch_is_verbose())
         fprintf(stderr, "filch: pool '%s': %s%s\n", pool->options.name, why,
                 count > FILCH_SEATS_MAX ? "; more than 1000 are not supported" : "");
     return count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;

@@ -192,6 +192,9 @@ void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what);
 /* Is this strand one that can be left, or is the thread to be blocked? */
 bool filch_strand_can_leave(const filch_strand *strand);
 
+/* Does FILCH_VERBOSE ask to be told how things were chosen? */
+bool filch_is_verbose(void);
+
 /* False: no thread could be started, and those from outside do all the work. */
 bool filch_pool_may_have_threads(filch_pool *pool);
 
