@@ -219,6 +219,32 @@ static void connect_to_nobody(filch_slot *f, void *arg)
     CHECK(filch_close(f, fd) == 0);
 }
 
+/* A queue of one that is full: the next connection is neither made nor refused. */
+static void connect_too_late(filch_slot *f, void *arg)
+{
+    int listener = listen_here(), fds[4];
+    (void)arg;
+
+    CHECK(listen(listener, 0) == 0);
+    int outcome = 0;
+    for (int i = 0; i < 4; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        filch_op op = filch_op_connect(fds[i], (struct sockaddr *)&address, sizeof address);
+        outcome = (int)filch_op_run(f, &op, filch_after_ms(50));
+        CHECK(outcome == 0 || outcome == -ETIMEDOUT);
+        CHECK(!(fcntl(fds[i], F_GETFL) & O_NONBLOCK));
+    }
+    CHECK(outcome == -ETIMEDOUT);
+    for (int i = 0; i < 4; i++)
+        CHECK(filch_close(f, fds[i]) == 0);
+    CHECK(filch_close(f, listener) == 0);
+}
+
+TEST(a_connect_has_a_deadline_and_leaves_the_socket_as_it_was)
+{
+    on_pools(connect_too_late, NULL);
+}
+
 TEST(nobody_listens)
 {
     on_pools(connect_to_nobody, NULL);
@@ -590,6 +616,7 @@ int main(void)
         cmocka_unit_test(all_bytes_of_a_stream_arrive_in_order),
         cmocka_unit_test(a_pipe_is_written_and_read),
         cmocka_unit_test(a_server_and_its_clients_in_one_pool),
+        cmocka_unit_test(a_connect_has_a_deadline_and_leaves_the_socket_as_it_was),
         cmocka_unit_test(nobody_listens),
         cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
         cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),

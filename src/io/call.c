@@ -247,6 +247,12 @@ static ssize_t try_connect(filch_op *op, bool is_ready)
     return finish_connect(op);
 }
 
+void filch_op_undo(filch_op *op)
+{
+    if (op->code == FILCH_OP_connect && !op->source && op->stage == 1)
+        fcntl(op->fd, F_SETFL, (int)op->mode);
+}
+
 /* A stream that cannot be asked not to block, but is ready: what it takes or has now. */
 static ssize_t transfer_ready(filch_op *op)
 {

@@ -352,6 +352,8 @@ static void take_back(filch_slot *f, filch_op *op)
         filch_ready_cancel(get_ready(filch_io_get(filch_strand_of(f)->pool)), op);
     }
     await(f, op, FILCH_NO_DEADLINE);
+    if (op->result == -ECANCELED)
+        filch_op_undo(op);
     filch_unshield(f, shield);
 }
 

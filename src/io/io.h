@@ -65,6 +65,9 @@ ssize_t filch_op_call(filch_op *op);
 /* Carry it out if that needs no waiting. -EAGAIN: it does. `is_ready`: the descriptor has just been said to be. */
 ssize_t filch_op_try(filch_op *op, bool is_ready);
 
+/* It was tried, and is given up: a descriptor that was made non-blocking for it becomes what it was. */
+void filch_op_undo(filch_op *op);
+
 /* Which events of its descriptor it waits for; 0: it is about a file, and waits for the disk. */
 unsigned filch_op_events(const filch_op *op);
 
