@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define THREADS 4
@@ -288,6 +289,43 @@ TEST(a_guard_on_nothing_is_an_error)
     assert_int_equal(filch_guard_install(header, page, page, 1), -ENOMEM);
 }
 
+TEST(discarded_pages_are_zero_and_guards_stay)
+{
+    size_t page = filch_page_bytes();
+    char *low = filch_map_aligned(0, 8 * page, 8 * page);
+    assert_non_null(low);
+    memset(low, 1, 8 * page);
+    assert_int_equal(filch_guard_install(low, page, 4 * page, 2), 0);
+
+    assert_true(filch_discard(low, 8 * page));
+
+    for (size_t i = 0; i < 8 * page; i++)
+        assert_true(i % (4 * page) < page || low[i] == 0);
+    assert_true(is_deadly(low));
+    assert_true(is_deadly(low + 4 * page));
+    assert_false(is_deadly(low + page));
+    filch_unmap_aligned(low, 0, 8 * page);
+}
+
+TEST(locked_pages_are_not_discarded)
+{
+    size_t page = filch_page_bytes();
+    char *low = filch_map_aligned(0, page, page);
+    assert_non_null(low);
+    *low = 1;
+    /* Sanitizers make mlock() do nothing. */
+    if (syscall(SYS_mlock, low, page)) {
+        print_message("not allowed to lock a page: skipped\n");
+        filch_unmap_aligned(low, 0, page);
+        skip();
+    }
+
+    assert_false(filch_discard(low, page));
+
+    assert_int_equal(*low, 1);
+    filch_unmap_aligned(low, 0, page);
+}
+
 TEST(small_memory_is_zero)
 {
     char *memory = filch_calloc(3, 5);
@@ -339,6 +377,8 @@ int main(void)
         cmocka_unit_test(a_region_too_large_for_the_address_space_is_null),
         cmocka_unit_test(both_guards_of_a_region_are_deadly_and_what_lies_between_is_not),
         cmocka_unit_test(a_guard_on_nothing_is_an_error),
+        cmocka_unit_test(discarded_pages_are_zero_and_guards_stay),
+        cmocka_unit_test(locked_pages_are_not_discarded),
         cmocka_unit_test(small_memory_is_zero),
 #ifdef FILCH_FAULTS
         cmocka_unit_test(an_injected_fault_looks_like_the_real_one),

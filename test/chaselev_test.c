@@ -188,7 +188,6 @@ TEST(it_shrinks_also_when_nobody_pops)
     filch_chaselev_fini(&d);
 }
 
-#ifndef TEST_EMULATED
 /* Of the slots of the array of this capacity. */
 static size_t resident_pages(filch_chaselev *d, uint64_t capacity)
 {
@@ -230,7 +229,6 @@ TEST(after_a_burst_the_memory_goes_back)
     pop_all(&d, most);
     filch_chaselev_fini(&d);
 }
-#endif
 
 int main(void)
 {
@@ -241,9 +239,7 @@ int main(void)
         cmocka_unit_test(without_memory_a_full_array_stays_full),
         cmocka_unit_test(a_capacity_is_rounded_up_and_never_undercut),
         cmocka_unit_test(it_shrinks_also_when_nobody_pops),
-#ifndef TEST_EMULATED
         cmocka_unit_test(after_a_burst_the_memory_goes_back),
-#endif
     };
     return cmocka_run_group_tests_name("chaselev", tests, watchdog_start, watchdog_stop);
 }

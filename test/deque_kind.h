@@ -56,13 +56,14 @@ typedef struct deque_kind {
     bool has_owner;   /* and looks for a second one */
     bool is_open;     /* thieves get everything, also when the owner does nothing any more */
     bool is_in_order; /* what a thief gets is newer than what it got before */
+    bool crosses;     /* a pop is a seq_cst store, then a load of what steals store */
 } deque_kind;
 
 /* clang-format off */
 #define KIND_locked     {.is_open = true, .is_in_order = true}
 #define KIND_global     {.is_open = true, .is_in_order = true}
-#define KIND_abp        {.has_owner = true, .is_open = true, .is_in_order = true}
-#define KIND_chaselev   {.has_owner = true, .is_open = true, .is_in_order = true}
+#define KIND_abp        {.has_owner = true, .is_open = true, .is_in_order = true, .crosses = true}
+#define KIND_chaselev   {.has_owner = true, .is_open = true, .is_in_order = true, .crosses = true}
 #define KIND_bwos_lifo  {.has_owner = true}
 #define KIND_bwos_fifo  {.has_owner = true}
 /* clang-format on */

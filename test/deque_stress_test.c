@@ -185,8 +185,10 @@ static uint64_t play(filch_rng *rng, unsigned thieves, thief *total)
 TEST(every_entry_goes_to_the_owner_or_one_thief)
 {
 #ifdef TEST_EMULATED
-    print_message("skipped: qemu 7.2 on x86 lets an ldar overtake the stlr before it\n");
-    skip();
+    if (kind.crosses) {
+        print_message("skipped: qemu 7.2 on x86 lets an ldar overtake the stlr before it\n");
+        skip();
+    }
 #endif
     const uint64_t operations_each = operation_count() / THIEVES_MAX;
     filch_rng rng = {test_seed()};

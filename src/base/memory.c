@@ -65,10 +65,15 @@ void filch_unmap_aligned(void *aligned, size_t bytes_below, size_t bytes_above)
     munmap((char *)aligned - bytes_below, bytes_below + bytes_above);
 }
 
-/* Emulators accept any advice and do nothing: who accepts nonsense is not asked. */
+/* Emulators accept any advice and do nothing with most of it, so that what they answer says nothing. */
+static bool is_nonsense_taken(void *page, size_t bytes)
+{
+    return madvise(page, bytes, -1) == 0;
+}
+
 static bool is_advice_taken(void *page, size_t bytes, int advice)
 {
-    return madvise(page, bytes, -1) != 0 && madvise(page, bytes, advice) == 0;
+    return !is_nonsense_taken(page, bytes) && madvise(page, bytes, advice) == 0;
 }
 
 bool filch_wipe_on_fork(void *page, size_t bytes)
@@ -76,9 +81,25 @@ bool filch_wipe_on_fork(void *page, size_t bytes)
     return is_advice_taken(page, bytes, MADV_WIPEONFORK);
 }
 
+/* Does a page of our own lose what it held? */
+static bool is_dontneed_followed(void)
+{
+    size_t bytes = filch_page_bytes();
+    char *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (page == MAP_FAILED)
+        return false;
+    *page = 1;
+    bool is_lost = madvise(page, bytes, MADV_DONTNEED) == 0 && *page == 0;
+    munmap(page, bytes);
+    return is_lost;
+}
+
 bool filch_discard(void *page, size_t bytes)
 {
-    return is_advice_taken(page, bytes, MADV_DONTNEED);
+    /* Of the advice we give, qemu 7.2 follows this. */
+    return (!is_nonsense_taken(page, bytes) || is_dontneed_followed()) &&
+           madvise(page, bytes, MADV_DONTNEED) == 0;
 }
 
 static int install_one(void *page, size_t bytes)

@@ -3,7 +3,8 @@
  * The part of cmocka that our tests use, for targets without it: cross builds, mostly.
  *
  * A failed assertion prints where and ends the program, so that it may be made on any thread and on
- * any stack. Values are compared as cmocka does: as unsigned integers of the widest kind.
+ * any stack. Values are compared as cmocka does: as unsigned integers of the widest kind. As there, an argument is evaluated
+ * once, for it may be a call that does something.
  */
 #ifndef CMOCKA_H
 #define CMOCKA_H
@@ -65,12 +66,22 @@ static jmp_buf cmocka_skipped;
 #define assert_ptr_not_equal(a, b) cmocka_compare(const void *, "%p", a, !=, b)
 #define assert_in_range(x, least, most)                                                            \
     do {                                                                                           \
-        cmocka_compare(uintmax_t, "%#jx", x, >=, least);                                           \
-        cmocka_compare(uintmax_t, "%#jx", x, <=, most);                                            \
+        uintmax_t cmocka_x = (uintmax_t)(x);                                                       \
+        uintmax_t cmocka_least = (uintmax_t)(least);                                               \
+        uintmax_t cmocka_most = (uintmax_t)(most);                                                 \
+        cmocka_check(cmocka_x >= cmocka_least && cmocka_x <= cmocka_most,                          \
+                     "not so: %s <= %s <= %s, with %#jx, %#jx and %#jx", #least, #x, #most,        \
+                     cmocka_least, cmocka_x, cmocka_most);                                         \
     } while (0)
-#define assert_string_equal(a, b)                                                                  \
-    cmocka_check(strcmp((a), (b)) == 0, "not equal: \"%s\" and \"%s\"", (a), (b))
-#define assert_string_not_equal(a, b) cmocka_check(strcmp((a), (b)) != 0, "equal: \"%s\"", (a))
+#define cmocka_compare_strings(a, op, b)                                                           \
+    do {                                                                                           \
+        const char *cmocka_a = (a);                                                                \
+        const char *cmocka_b = (b);                                                                \
+        cmocka_check(strcmp(cmocka_a, cmocka_b) op 0, "not so: %s %s %s, with \"%s\" and \"%s\"",  \
+                     #a, #op, #b, cmocka_a, cmocka_b);                                             \
+    } while (0)
+#define assert_string_equal(a, b) cmocka_compare_strings(a, ==, b)
+#define assert_string_not_equal(a, b) cmocka_compare_strings(a, !=, b)
 #define assert_memory_equal(a, b, size)                                                            \
     cmocka_check(memcmp((a), (b), (size)) == 0, "not equal: %s and %s", #a, #b)
 
