@@ -9,7 +9,7 @@ fuzz_seconds ?= 60
 # Where addresses are randomised over many bits, older ThreadSanitizers do not start.
 no_aslr := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help demo check bench bench-deque bench-wait bench-io asan tsan aarch64 clang fuzz mutants install clean
+.PHONY: help demo check bench bench-deque bench-wait bench-io asan tsan chaos aarch64 clang fuzz mutants install clean
 
 help:
 	@echo 'make demo      build, then a short benchmark against other runtimes'
@@ -20,6 +20,7 @@ help:
 	@echo 'make bench-io      servers that echo, beside a bare epoll loop and Go, below two minutes; results in build/bench/io.jsonl'
 	@echo 'make asan      the tests with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan      the tests with ThreadSanitizer'
+	@echo 'make chaos     the tests with random delays before atomic operations (FILCH_CHAOS=16: one in 16)'
 	@echo 'make aarch64   the tests for 64-bit ARM, emulated'
 	@echo 'make clang     the tests built with clang, plain and with ThreadSanitizer'
 	@echo 'make fuzz      look for inputs that the parser of examples/httpd.c cannot take (fuzz_seconds=60)'
@@ -81,6 +82,10 @@ asan:
 tsan:
 	scripts/setup
 	$(call test,tsan,$(no_aslr))
+
+chaos:
+	scripts/setup
+	$(call test,chaos)
 
 aarch64:
 	scripts/setup aarch64

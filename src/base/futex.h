@@ -25,6 +25,9 @@
 static inline int filch_futex_call(filch_atomic_u32 *word, long op, uint32_t value,
                                    const struct timespec *timeout)
 {
+#ifdef FILCH_CHAOS
+    filch_chaos_delay(); /* src/base/chaos.c */
+#endif
 #if defined(FILCH_MODEL)
     return mc_futex(&word->filch_value, op, value, timeout);
 #elif defined(__x86_64__)
