@@ -2,19 +2,10 @@
 /*
  * Calls that block, on threads that are there for it.
  */
-#include "watchdog.h"
+#include "pools.h"
 
 #include <filch/blocking.h>
 #include <filch/scope.h>
-
-static void on_pools(filch_fn *fn, void *arg)
-{
-    for (unsigned workers = 1; workers <= 4; workers *= 2) {
-        filch_pool *pool = watched_pool_of(workers);
-        assert_int_equal(filch_run(pool, fn, arg), 0);
-        watched_pool_destroy(pool);
-    }
-}
 
 static int thread_differs(void *thread)
 {
@@ -31,6 +22,43 @@ static void call_once(filch_slot *f, void *arg)
 TEST(a_call_is_made_on_another_thread)
 {
     on_pools(call_once, NULL);
+}
+
+typedef struct thread_facts {
+    char name[16];
+    int cpu_count;
+} thread_facts;
+
+static int find_facts(void *arg)
+{
+    thread_facts *facts = arg;
+    cpu_set_t set;
+
+    CHECK(pthread_getname_np(pthread_self(), facts->name, sizeof facts->name) == 0);
+    CHECK(pthread_getaffinity_np(pthread_self(), sizeof set, &set) == 0);
+    facts->cpu_count = CPU_COUNT(&set);
+    return 0;
+}
+
+static void call_for_facts(filch_slot *f, void *arg)
+{
+    CHECK(filch_blocking(f, FILCH_LANE_ANY, find_facts, arg) == 0);
+}
+
+TEST(a_call_inherits_neither_the_cpu_nor_the_name_of_the_worker_that_started_its_thread)
+{
+    filch_options options = {.size = sizeof options, .workers = 2, .pin = true, .name = "pinned"};
+    filch_pool *pool = watched_pool_create(&options);
+    thread_facts facts;
+    cpu_set_t all;
+
+    assert_int_equal(filch_submit(pool, call_for_facts, &facts), 0);
+    assert_int_equal(filch_pool_wait(pool), 0);
+
+    assert_int_equal(pthread_getaffinity_np(pthread_self(), sizeof all, &all), 0);
+    assert_int_equal(facts.cpu_count, CPU_COUNT(&all));
+    assert_string_equal(facts.name, "pinned/call");
+    watched_pool_destroy(pool);
 }
 
 TEST(without_a_task_a_call_is_made_here)
@@ -201,6 +229,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_is_made_on_another_thread),
+        cmocka_unit_test(
+            a_call_inherits_neither_the_cpu_nor_the_name_of_the_worker_that_started_its_thread),
         cmocka_unit_test(without_a_task_a_call_is_made_here),
         cmocka_unit_test(wrong_calls_are_errors),
         cmocka_unit_test(calls_that_block_do_not_hold_up_workers_or_each_other),

@@ -18,8 +18,23 @@ typedef struct ended {
 
 #define CHILD_SECONDS (TEST_SLOWNESS > 1 ? 30 : 10)
 
+/* By a child that has much to do: it does not hang. How long all of it takes depends on who else uses the machine. */
+static TEST_UNUSED void child_kick(void)
+{
+    alarm(CHILD_SECONDS);
+}
+
+/* What its pools do, if watchdog_watch knows them; then the signal's own way, also if the report hangs. */
+static void report_and_end(int number)
+{
+    alarm(CHILD_SECONDS);
+    fprintf(stderr, "no progress for %d seconds\n", CHILD_SECONDS);
+    watchdog_report_all();
+    raise(number);
+}
+
 /*
- * Run fn(arg) in a child process, which ends with exit code 0 when it returns and by SIGALRM when it hangs.
+ * Run fn(arg) in a child process, which ends with exit code 0 when it returns and by SIGALRM when it hangs: when it neither ends nor calls child_kick for CHILD_SECONDS.
  *
  * The watchdog stops meanwhile: ThreadSanitizer does not let a child start threads when its parent had some.
  */
@@ -39,6 +54,8 @@ static TEST_UNUSED ended run_in_child(void (*fn)(void *arg), void *arg)
         /* cmocka and sanitizers have their own ideas. */
         signal(SIGSEGV, SIG_DFL);
         signal(SIGABRT, SIG_DFL);
+        struct sigaction once = {.sa_handler = report_and_end, .sa_flags = SA_RESETHAND | SA_NODEFER};
+        sigaction(SIGALRM, &once, NULL);
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);

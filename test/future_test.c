@@ -2,21 +2,9 @@
 /*
  * Futures, sleep and yield: waits that leave the strand, and those of plain threads.
  */
-#include "watchdog.h"
+#include "pools.h"
 
 #include <filch/future.h>
-
-static const unsigned worker_counts[] = {1, 2, 4, 8};
-
-/* Run fn on pools of several sizes, as a task, which checks. */
-static void on_pools(filch_fn *fn, void *arg)
-{
-    for (size_t i = 0; i < COUNT_OF(worker_counts); i++) {
-        filch_pool *pool = watched_pool_of(worker_counts[i]);
-        assert_int_equal(filch_run(pool, fn, arg), 0);
-        watched_pool_destroy(pool);
-    }
-}
 
 /* ---- values ------------------------------------------------------------------------------------ */
 

@@ -2,9 +2,8 @@
 /*
  * What goes wrong around input and output: nothing is lost, nothing hangs. Run once for each way of doing it: FILCH_IO.
  */
-#include "watchdog.h"
-
 #include "child.h"
+#include "pools.h"
 
 #include <filch/filch.h>
 
@@ -24,26 +23,12 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-static void on_pools(filch_fn *fn, void *arg)
-{
-    for (unsigned workers = 1; workers <= 4; workers *= 2) {
-        filch_pool *pool = watched_pool_of(workers);
-        assert_int_equal(filch_run(pool, fn, arg), 0);
-        watched_pool_destroy(pool);
-    }
-}
-
-static void open_pair(int pair[2])
-{
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
-}
-
 enum { SKIPPED = 77 };
 
 static void assert_child(void (*fn)(void *arg), void *arg)
 {
-#ifdef TEST_TSAN
-    print_message("ThreadSanitizer does not let a child start threads when its parent had some: skipped\n");
+#if defined(TEST_TSAN) || defined(TEST_EMULATED)
+    print_message("ThreadSanitizer and the emulator do not let a child start threads when its parent had some: skipped\n");
     skip();
 #endif
     ended c = run_in_child(fn, arg);
@@ -57,12 +42,14 @@ static void assert_child(void (*fn)(void *arg), void *arg)
 
 /* ---- very many ---------------------------------------------------------------------------------- */
 
-#define OPS_OF_A_TASK 1000
-#define OPS (20 / TEST_SLOWNESS * OPS_OF_A_TASK)
+#define OPS_OF_A_TASK 250
+#define TASKS (400 / TEST_SLOWNESS)
+#define OPS (TASKS * OPS_OF_A_TASK)
 
 typedef struct many {
     int pair[2];
-    filch_atomic_u32 byte_count;
+    filch_atomic_u32 *flying_count;
+    uint32_t byte_count;
 } many;
 
 /* All of these wait at once, for one byte each of the same stream. */
@@ -76,32 +63,43 @@ static int receive_many(filch_slot *f, void *arg)
         ops[i] = filch_op_recv(m->pair[0], &bytes[i], 1, 0);
         CHECK(filch_op_start(f, &ops[i]) == 0);
     }
+    filch_fetch_add_release(m->flying_count, OPS_OF_A_TASK);
     for (int i = 0; i < OPS_OF_A_TASK; i++) {
         ssize_t got = filch_op_wait(f, &ops[i], FILCH_NO_DEADLINE);
-        CHECK(got == 0 || got == 1);
-        filch_fetch_add_relaxed(&m->byte_count, (uint32_t)got);
+        CHECK(got == 1 && bytes[i] == 'x');
+        m->byte_count++;
     }
     free(ops);
     free(bytes);
     return 0;
 }
 
+/* With a ring of 4 entries, nearly all of them find no place; with epoll they wait in the lists of the descriptors. */
 static void fly_many(filch_slot *f, void *arg)
 {
-    many m = {0};
+    many *all = calloc(TASKS, sizeof *all);
+    filch_atomic_u32 flying_count = {0};
     filch_scope scope;
-    char byte = 'x';
+    char bytes[OPS_OF_A_TASK];
     (void)arg;
 
-    open_pair(m.pair);
+    memset(bytes, 'x', sizeof bytes);
     CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    for (int i = 0; i < OPS / OPS_OF_A_TASK; i++)
-        CHECK(filch_spawn(f, &scope, receive_many, &m) == 0);
-    for (int i = 0; i < OPS; i++)
-        CHECK(filch_send(f, m.pair[1], &byte, 1, 0) == 1);
+    for (int i = 0; i < TASKS; i++) {
+        open_pair(all[i].pair);
+        all[i].flying_count = &flying_count;
+        CHECK(filch_spawn(f, &scope, receive_many, &all[i]) == 0);
+    }
+    while (filch_load_acquire(&flying_count) < OPS)
+        filch_yield(f);
+    for (int i = 0; i < TASKS; i++)
+        CHECK(filch_send_all(f, all[i].pair[1], bytes, sizeof bytes, 0) == sizeof bytes);
     CHECK(filch_scope_close(f, &scope) == 0);
-    CHECK(filch_load_relaxed(&m.byte_count) == OPS);
-    CHECK(filch_close(f, m.pair[0]) == 0 && filch_close(f, m.pair[1]) == 0);
+    for (int i = 0; i < TASKS; i++) {
+        CHECK(all[i].byte_count == OPS_OF_A_TASK);
+        CHECK(filch_close(f, all[i].pair[0]) == 0 && filch_close(f, all[i].pair[1]) == 0);
+    }
+    free(all);
 }
 
 TEST(each_of_very_many_operations_ends_once)
@@ -213,6 +211,9 @@ static void open_too_many(filch_slot *f, void *arg)
     while (count < 64 && (fds[count] = filch_open(f, "/dev/null", O_RDONLY, 0)) >= 0)
         count++;
     CHECK(count < 64 && fds[count] == -EMFILE);
+    /* This one needs none. */
+    struct statx info;
+    CHECK(filch_statx(f, FILCH_CWD, "/dev/null", 0, STATX_TYPE, &info) == 0);
     for (int i = 0; i < count; i++)
         CHECK(filch_close(f, fds[i]) == 0);
 }
@@ -382,9 +383,44 @@ TEST(where_io_uring_is_refused_the_results_are_the_same)
     assert_child(live_without_rings, NULL);
 }
 
+/* ---- standard streams that are closed ------------------------------------------------------------ */
+
+static void read_and_write_nothing(filch_slot *f, void *arg)
+{
+    int pair[2];
+    char byte;
+    (void)arg;
+
+    open_pair(pair);
+    filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
+    CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
+    close(pair[0]);
+    close(pair[1]);
+    CHECK(filch_read(f, 0, &byte, 1) == -EBADF);
+    CHECK(filch_write(f, 1, "12345678", 8) == -EBADF);
+}
+
+static void close_standard_streams(void *arg)
+{
+    filch_pool *pool;
+    (void)arg;
+
+    close(0);
+    close(1);
+    CHECK(filch_pool_create(&pool, NULL) == 0);
+    CHECK(filch_run(pool, read_and_write_nothing, NULL) == 0);
+    CHECK(filch_pool_destroy(pool) == 0);
+}
+
+TEST(what_is_ours_has_no_number_of_a_standard_stream)
+{
+    assert_child(close_standard_streams, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_ours_has_no_number_of_a_standard_stream),
         cmocka_unit_test(each_of_very_many_operations_ends_once),
         cmocka_unit_test(a_thousand_signals_a_second_disturb_nothing),
         cmocka_unit_test(a_peer_that_resets_is_an_error),

@@ -1,33 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Input and output of tasks. Run once for each way of doing it: FILCH_IO.
+ * Streams, connections and operations of tasks. Run once for each way of doing it: FILCH_IO.
  */
-#include "watchdog.h"
+#include "pools.h"
 
-#include <filch/filch.h>
+#include <filch/io.h>
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netdb.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-static void on_pools(filch_fn *fn, void *arg)
-{
-    for (unsigned workers = 1; workers <= 4; workers *= 2) {
-        filch_pool *pool = watched_pool_of(workers);
-        assert_int_equal(filch_run(pool, fn, arg), 0);
-        watched_pool_destroy(pool);
-    }
-}
-
-static void open_pair(int pair[2])
-{
-    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
-}
 
 /* ---- streams ----------------------------------------------------------------------------------- */
 
@@ -123,6 +104,103 @@ static void pass_through_pipe(filch_slot *f, void *arg)
 TEST(a_pipe_is_written_and_read)
 {
     on_pools(pass_through_pipe, NULL);
+}
+
+/* ---- splice ------------------------------------------------------------------------------------ */
+
+static int splice_through(filch_slot *f, void *arg)
+{
+    const int *ends = arg; /* from, to */
+    size_t done = 0;
+    ssize_t moved;
+
+    while ((moved = filch_splice(f, ends[0], FILCH_HERE_IN_FILE, ends[1], FILCH_HERE_IN_FILE, 65536, 0)) > 0)
+        done += (size_t)moved;
+    CHECK(moved == 0 && done == ((size_t)1 << 20));
+    CHECK(filch_close(f, ends[0]) == 0);
+    return filch_shutdown(f, ends[1], SHUT_WR);
+}
+
+/* Bytes go into a pipe, from there into a socket, and arrive; all three wait for each other. */
+static void splice_bytes(filch_slot *f, void *arg)
+{
+    int pipe_ends[2], pair[2];
+    filch_scope scope;
+    (void)arg;
+
+    CHECK(pipe(pipe_ends) == 0);
+    open_pair(pair);
+    int ends[2] = {pipe_ends[0], pair[0]};
+    end to = {pipe_ends[1], (size_t)1 << 20}, from = {pair[1], (size_t)1 << 20};
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &scope, splice_through, ends) == 0);
+    CHECK(filch_spawn(f, &scope, receive_bytes, &from) == 0);
+    CHECK(filch_spawn(f, &scope, write_pipe, &to) == 0);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
+}
+
+TEST(a_splice_waits_for_both_sides)
+{
+    on_pools(splice_bytes, NULL);
+}
+
+/* Of a pipe that nobody writes to: it can be taken back, whatever carries it out. */
+static void splice_in_vain(filch_slot *f, void *arg)
+{
+    int pipe_ends[2], pair[2];
+    (void)arg;
+
+    CHECK(pipe(pipe_ends) == 0);
+    open_pair(pair);
+    filch_op op = filch_op_splice(pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0);
+    CHECK(filch_op_run(f, &op, filch_after_ms(2)) == -ETIMEDOUT);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+TEST(a_splice_has_a_deadline)
+{
+    on_pools(splice_in_vain, NULL);
+    splice_in_vain(NULL, NULL);
+}
+
+static void *empty_socket(void *arg)
+{
+    char buffer[4096];
+    ssize_t got;
+
+    while ((got = read((int)(intptr_t)arg, buffer, sizeof buffer)) > 0 && buffer[got - 1] != 'c')
+        ;
+    return NULL;
+}
+
+/* Into a socket that is full, and non-blocking, as one is that a task has spliced to. */
+TEST(a_plain_thread_waits_for_both_sides_of_a_splice)
+{
+    static const char buffer[4096];
+    int pipe_ends[2], pair[2];
+    pthread_t reader;
+
+    CHECK(pipe(pipe_ends) == 0 && write(pipe_ends[1], "abc", 3) == 3);
+    open_pair(pair);
+    CHECK(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0);
+    while (send(pair[0], buffer, sizeof buffer, 0) > 0)
+        ;
+    filch_op op = filch_op_splice(pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0);
+    CHECK(filch_op_run(NULL, &op, filch_after_ms(2)) == -ETIMEDOUT);
+
+    CHECK(pthread_create(&reader, NULL, empty_socket, (void *)(intptr_t)pair[1]) == 0);
+    CHECK(filch_splice(NULL, pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0) == 3);
+    CHECK(pthread_join(reader, NULL) == 0);
+    CHECK(fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK) == 0);
+    CHECK(filch_op_run(NULL, &op, filch_after_ms(2)) == -ETIMEDOUT);
+    close(pipe_ends[0]);
+    close(pipe_ends[1]);
+    close(pair[0]);
+    close(pair[1]);
 }
 
 /* ---- connections ------------------------------------------------------------------------------- */
@@ -243,142 +321,13 @@ static void connect_too_late(filch_slot *f, void *arg)
 TEST(a_connect_has_a_deadline_and_leaves_the_socket_as_it_was)
 {
     on_pools(connect_too_late, NULL);
+    connect_too_late(NULL, NULL);
 }
 
 TEST(nobody_listens)
 {
     on_pools(connect_to_nobody, NULL);
     connect_to_nobody(NULL, NULL);
-}
-
-/* ---- files ------------------------------------------------------------------------------------- */
-
-static char directory[] = "/tmp/filch_io_XXXXXX";
-
-static void use_files(filch_slot *f, void *arg)
-{
-    char path[64], other[64], buffer[100] = "";
-    struct statx info;
-    (void)arg;
-
-    snprintf(path, sizeof path, "%s/one", directory);
-    snprintf(other, sizeof other, "%s/two", directory);
-    int fd = filch_open(f, path, O_RDWR | O_CREAT | O_EXCL, 0600);
-    CHECK(fd >= 0);
-    CHECK(filch_open(f, path, O_RDWR | O_CREAT | O_EXCL, 0600) == -EEXIST);
-    CHECK(filch_pwrite(f, fd, "hello, file", 11, 0) == 11);
-    CHECK(filch_write(f, fd, "HELLO", 5) == 5);
-    CHECK(filch_pread(f, fd, buffer, sizeof buffer, 7) == 4);
-    CHECK(memcmp(buffer, "file", 4) == 0);
-    CHECK(filch_read(f, fd, buffer, 2) == 2 && memcmp(buffer, ", ", 2) == 0);
-    struct iovec parts[2] = {{buffer, 1}, {buffer + 10, 3}};
-    CHECK(filch_readv(f, fd, parts, 2) == 4 && buffer[0] == 'f' && memcmp(buffer + 10, "ile", 3) == 0);
-    struct iovec more[2] = {{(void *)"ab", 2}, {(void *)"c", 1}};
-    CHECK(filch_writev(f, fd, more, 2) == 3);
-    CHECK(filch_pread(f, fd, buffer, sizeof buffer, 0) == 14 && memcmp(buffer, "HELLO, fileabc", 14) == 0);
-    CHECK(filch_fsync(f, fd, false) == 0 && filch_fsync(f, fd, true) == 0);
-    CHECK(filch_statx(f, fd, "", AT_EMPTY_PATH, STATX_SIZE, &info) == 0 && info.stx_size == 14);
-    CHECK(filch_close(f, fd) == 0);
-    CHECK(filch_pread(f, fd, buffer, 1, 0) == -EBADF);
-    CHECK(filch_statx(f, AT_FDCWD, path, 0, STATX_SIZE, &info) == 0 && info.stx_size == 14);
-    CHECK(filch_rename(f, path, other) == 0);
-    CHECK(filch_statx(f, AT_FDCWD, path, 0, STATX_SIZE, &info) == -ENOENT);
-    CHECK(filch_open(f, path, O_RDONLY, 0) == -ENOENT);
-    fd = filch_open(f, other, O_RDONLY, 0);
-    CHECK(fd >= 0 && filch_read_all(f, fd, buffer, sizeof buffer) == 14);
-    CHECK(filch_close(f, fd) == 0);
-    CHECK(filch_unlink(f, other) == 0 && filch_unlink(f, other) == -ENOENT);
-}
-
-TEST(files_are_made_written_read_renamed_and_removed)
-{
-    on_pools(use_files, NULL);
-    use_files(NULL, NULL);
-}
-
-static void send_files(filch_slot *f, void *arg)
-{
-    char path[64], buffer[100];
-    int pair[2], ends[2];
-    (void)arg;
-
-    snprintf(path, sizeof path, "%s/file", directory);
-    int fd = filch_open(f, path, O_RDWR | O_CREAT, 0600);
-    CHECK(filch_pwrite(f, fd, "0123456789", 10, 0) == 10);
-    CHECK(pipe(ends) == 0);
-    open_pair(pair);
-    CHECK(filch_sendfile(f, ends[1], fd, 2, 5) == 5 && filch_read(f, ends[0], buffer, sizeof buffer) == 5);
-    CHECK(memcmp(buffer, "23456", 5) == 0);
-    CHECK(filch_sendfile(f, pair[0], fd, 8, 5) == 2 && filch_recv(f, pair[1], buffer, sizeof buffer, 0) == 2);
-    CHECK(memcmp(buffer, "89", 2) == 0);
-    CHECK(filch_close(f, pair[1]) == 0);
-    CHECK(filch_sendfile(f, pair[0], fd, 0, 10) == -EPIPE); /* and no SIGPIPE */
-    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, ends[0]) == 0 && filch_close(f, ends[1]) == 0);
-    CHECK(filch_close(f, fd) == 0 && filch_unlink(f, path) == 0);
-}
-
-TEST(a_file_is_sent_to_a_socket_or_a_pipe)
-{
-    on_pools(send_files, NULL);
-    send_files(NULL, NULL);
-}
-
-static void open_pipes(filch_slot *f, void *arg)
-{
-    char path[64];
-    (void)arg;
-
-    snprintf(path, sizeof path, "%s/pipe", directory);
-    CHECK(mkfifo(path, 0600) == 0);
-    CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
-    CHECK(filch_open(f, path, O_RDONLY | O_DIRECTORY, 0) == -ENOTDIR);
-    CHECK(filch_close(f, filch_open(f, path, O_PATH, 0)) == 0);
-    CHECK(filch_close(f, filch_open(f, path, O_RDONLY | O_NONBLOCK, 0)) == 0);
-    CHECK(filch_unlink(f, path) == 0);
-}
-
-TEST(an_open_that_says_so_does_not_wait)
-{
-    on_pools(open_pipes, NULL);
-    open_pipes(NULL, NULL);
-}
-
-static void use_directories(filch_slot *f, void *arg)
-{
-    char path[64];
-    filch_dir dir;
-    filch_dirent entry;
-    unsigned count = 0, seen = 0;
-    (void)arg;
-
-    snprintf(path, sizeof path, "%s/dir", directory);
-    CHECK(filch_mkdir(f, path, 0700) == 0 && filch_mkdir(f, path, 0700) == -EEXIST);
-    int at = filch_open(f, path, O_RDONLY | O_DIRECTORY, 0);
-    CHECK(at >= 0);
-    for (int i = 0; i < 1000; i++) {
-        char name[20];
-        snprintf(name, sizeof name, "file%d", i);
-        CHECK(filch_close(f, filch_openat(f, at, name, O_WRONLY | O_CREAT, 0600)) == 0);
-    }
-    CHECK(filch_dir_open(f, &dir, FILCH_CWD, path) == 0);
-    int more;
-    while ((more = filch_dir_next(f, &dir, &entry)) == 1) {
-        int number = atoi(entry.name + 4);
-        CHECK(strncmp(entry.name, "file", 4) == 0 && (entry.type == DT_REG || entry.type == DT_UNKNOWN));
-        count++;
-        seen += (unsigned)number;
-        CHECK(filch_unlinkat(f, at, entry.name, 0) == 0);
-    }
-    CHECK(more == 0 && count == 1000 && seen == 499500);
-    filch_dir_close(f, &dir);
-    CHECK(filch_close(f, at) == 0);
-    CHECK(filch_unlinkat(f, FILCH_CWD, path, AT_REMOVEDIR) == 0);
-    CHECK(filch_dir_open(f, &dir, FILCH_CWD, path) == -ENOENT);
-}
-
-TEST(a_directory_has_the_entries_that_were_made)
-{
-    on_pools(use_directories, NULL);
 }
 
 /* ---- several at once, deadlines, cancellation ------------------------------------------------------- */
@@ -598,30 +547,17 @@ TEST(a_pool_says_how_it_does_it)
     watched_pool_destroy(pool);
 }
 
-static int make_directory(void **state)
-{
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    return rmdir(directory);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_bytes_of_a_stream_arrive_in_order),
         cmocka_unit_test(a_pipe_is_written_and_read),
+        cmocka_unit_test(a_splice_waits_for_both_sides),
+        cmocka_unit_test(a_splice_has_a_deadline),
+        cmocka_unit_test(a_plain_thread_waits_for_both_sides_of_a_splice),
         cmocka_unit_test(a_server_and_its_clients_in_one_pool),
         cmocka_unit_test(a_connect_has_a_deadline_and_leaves_the_socket_as_it_was),
         cmocka_unit_test(nobody_listens),
-        cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
-        cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),
-        cmocka_unit_test(an_open_that_says_so_does_not_wait),
-        cmocka_unit_test(a_directory_has_the_entries_that_were_made),
         cmocka_unit_test(several_operations_fly_at_once),
         cmocka_unit_test(a_deadline_ends_an_operation_and_nothing_is_lost),
         cmocka_unit_test(a_scope_that_is_cancelled_takes_its_operations_back),
@@ -632,5 +568,5 @@ int main(void)
         cmocka_unit_test(names_are_resolved),
         cmocka_unit_test(a_pool_says_how_it_does_it),
     };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+    return cmocka_run_group_tests_name("io", tests, watchdog_start, watchdog_stop);
 }

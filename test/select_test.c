@@ -3,7 +3,7 @@
 #include "join/channel.h"
 #include "join/future.h"
 
-#include "watchdog.h"
+#include "pools.h"
 
 static filch_channel *channel_of(size_t capacity)
 {
@@ -22,19 +22,13 @@ static bool has_waiter(filch_lock *lock, filch_waiters *list)
 
 static void until_waits(filch_lock *lock, filch_waiters *list)
 {
-    while (!has_waiter(lock, list))
-        sched_yield();
+    UNTIL(has_waiter(lock, list));
 }
 
 static bool is_waited_for(filch_channel *channel)
 {
     return has_waiter(&channel->lock, &channel->senders) ||
            has_waiter(&channel->lock, &channel->receivers);
-}
-
-static void open_scope(filch_scope *scope, filch_pool *pool)
-{
-    assert_int_equal(filch_scope_open(scope, NULL, pool, NULL), 0);
 }
 
 /* One select, made by a task or by a thread. */

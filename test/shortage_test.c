@@ -12,8 +12,15 @@
 /* Fails from now on. */
 static filch_atomic_u32 has_no_memory, has_no_threads;
 
+/* Whom the next one to start a thread waits for. */
+static FILCH_ATOMIC(latch *) hold_start;
+
 bool filch_fault(enum filch_fault_kind kind)
 {
+    /* acq_rel: only one is held. */
+    latch *hold = kind == FILCH_FAULT_THREAD ? filch_exchange_acq_rel(&hold_start, NULL) : NULL;
+    if (hold)
+        latch_wait(hold);
     /* relaxed: a switch. */
     return (kind == FILCH_FAULT_MAP && filch_load_relaxed(&has_no_memory)) ||
            (kind == FILCH_FAULT_THREAD && filch_load_relaxed(&has_no_threads));
@@ -73,6 +80,34 @@ TEST(tasks_that_cannot_have_a_stack_end_with_an_error_and_others_go_on)
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
         filch_pool *pool = watched_pool_of(workers);
         assert_int_equal(filch_run(pool, spawn_into_shortage, NULL), 0);
+        watched_pool_destroy(pool);
+    }
+}
+
+static int count_up(filch_slot *f, void *arg)
+{
+    (void)f, (void)arg;
+    counter_add(&ran, 1);
+    return 0;
+}
+
+/* A stack that is between two tasks is not one that waits. */
+TEST(tasks_that_do_not_wait_are_never_refused)
+{
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        filch_pool *pool = watched_pool_of(workers);
+        set(&has_no_memory, 1);
+        for (int round = 0; round < 300; round++) {
+            filch_scope scope;
+            counter_set(&ran, 0);
+            assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
+            for (int i = 0; i < 50; i++)
+                assert_int_equal(filch_spawn(NULL, &scope, count_up, NULL), 0);
+            assert_int_equal(filch_scope_close(NULL, &scope), 0);
+            assert_int_equal(counter_get(&ran), 50);
+            watchdog_kick();
+        }
+        set(&has_no_memory, 0);
         watched_pool_destroy(pool);
     }
 }
@@ -235,15 +270,126 @@ TEST(without_threads_who_closes_a_scope_watches_its_timers)
     set(&has_no_threads, 0);
 }
 
+TEST(without_threads_who_waits_for_the_limit_of_a_scope_watches_its_timers)
+{
+    const filch_scope_options one = {.size = sizeof one, .task_limit = 1};
+    set(&has_no_threads, 1);
+    filch_pool *pool = watched_pool_of(2);
+    filch_scope scope;
+
+    counter_set(&ran, 0);
+    assert_int_equal(filch_scope_open(&scope, NULL, pool, &one), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(filch_spawn(NULL, &scope, sleep_shortly, NULL), 0);
+    assert_int_equal(filch_scope_close(NULL, &scope), 0);
+    assert_int_equal(counter_get(&ran), 3);
+
+    watched_pool_destroy(pool);
+    set(&has_no_threads, 0);
+}
+
+static void sleep_and_count(filch_slot *f, void *arg)
+{
+    (void)arg;
+    CHECK(filch_sleep_ns(f, 1000000) == 0);
+    counter_add(&ran, 1);
+}
+
+/* So long that nobody who is there anyway comes by when it is due. */
+static void sleep_longer(filch_slot *f, void *arg)
+{
+    (void)arg;
+    CHECK(filch_sleep_ns(f, 50000000) == 0);
+    counter_add(&ran, 1);
+}
+
+TEST(without_threads_who_waits_for_all_tasks_watches_their_timers)
+{
+    for (unsigned workers = 1; workers <= 3; workers++) {
+        set(&has_no_threads, 1);
+        filch_pool *pool = watched_pool_of(workers);
+
+        counter_set(&ran, 0);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(filch_submit(pool, sleep_and_count, NULL), 0);
+        assert_int_equal(filch_pool_wait(pool), 0);
+        assert_int_equal(counter_get(&ran), 3);
+
+        /* So does who destroys it. */
+        assert_int_equal(filch_submit(pool, sleep_and_count, NULL), 0);
+        watched_pool_destroy(pool);
+        assert_int_equal(counter_get(&ran), 4);
+        set(&has_no_threads, 0);
+    }
+}
+
+static void count_one(filch_slot *f, void *arg)
+{
+    (void)f, (void)arg;
+    counter_add(&ran, 1);
+}
+
+static void *submit_one(void *pool)
+{
+    CHECK(filch_submit(pool, count_one, NULL) == 0);
+    return NULL;
+}
+
+static void *run_nap(void *pool)
+{
+    CHECK(filch_run(pool, sleep_longer, NULL) == 0);
+    return NULL;
+}
+
+/* While one thread is about to find out that none can be started, another begins to wait, and must not count on it. */
+TEST(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile)
+{
+    for (int i = 0; i < 3; i++) {
+        latch start;
+        latch_init(&start, 1);
+        set(&has_no_threads, 1);
+        filch_pool *pool = watched_pool_of(2);
+        pthread_t submitter, runner;
+        filch_counters counters;
+
+        counter_set(&ran, 0);
+        /* release: for who starts a thread. */
+        filch_store_release(&hold_start, &start);
+        pthread_create(&submitter, NULL, submit_one, pool);
+        /* relaxed: a hint. */
+        while (filch_load_relaxed(&hold_start))
+            sched_yield();
+        pthread_create(&runner, NULL, run_nap, pool);
+        do {
+            sched_yield();
+            assert_int_equal(filch_pool_counters(pool, &counters), 0);
+        } while (counters.suspensions == 0);
+        /* It is about to wait. That it does we cannot see; it does not matter, most of the time it does. */
+        for (int k = 0; k < 1000; k++)
+            sched_yield();
+        latch_open(&start);
+
+        pthread_join(submitter, NULL);
+        pthread_join(runner, NULL);
+        assert_int_equal(counter_get(&ran), 2);
+        watched_pool_destroy(pool);
+        set(&has_no_threads, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_that_cannot_have_a_stack_end_with_an_error_and_others_go_on),
+        cmocka_unit_test(tasks_that_do_not_wait_are_never_refused),
         cmocka_unit_test(a_task_that_waits_for_one_without_a_stack_is_told),
         cmocka_unit_test(without_threads_timers_fire_all_the_same),
         cmocka_unit_test(without_threads_who_completes_a_future_runs_those_who_wait),
         cmocka_unit_test(without_threads_a_timer_fires_that_another_thread_has_made_start),
         cmocka_unit_test(without_threads_who_closes_a_scope_watches_its_timers),
+        cmocka_unit_test(without_threads_who_waits_for_the_limit_of_a_scope_watches_its_timers),
+        cmocka_unit_test(without_threads_who_waits_for_all_tasks_watches_their_timers),
+        cmocka_unit_test(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile),
     };
     return cmocka_run_group_tests_name("shortage", tests, watchdog_start, watchdog_stop);
 }

@@ -165,8 +165,10 @@ TEST(a_waiting_strand_costs_little_more_than_a_page)
         size_t stack_bytes, pages;
     } cases[] = {{16 << 10, 1}, {64 << 10, 1}, {8 << 20, 2}};
 
-    if (TEST_SLOWNESS > 1 || kib_of("VmPTE:") == 0)
-        skip(); /* sanitizers keep books of their own; an emulator does not say */
+    if (TEST_SLOWNESS > 1 || kib_of("VmPTE:") == 0) {
+        print_message("skipped: what is resident is not the program's alone, or not known\n");
+        skip();
+    }
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         filch_strands list;
         filch_strands_init(&list, NULL, cases[i].stack_bytes);

@@ -32,6 +32,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_THREAD__)
@@ -155,11 +156,21 @@ static TEST_UNUSED void latch_wait(latch *l)
         filch_futex_wait(&l->left, left, NULL);
 }
 
+/* The machine is small: let the one we wait for run. */
+#define UNTIL(condition)                                                                           \
+    while (!(condition))                                                                           \
+    sched_yield()
+
 /* Use the CPU for a while that no compiler shortens. */
 static TEST_UNUSED void spin(unsigned rounds)
 {
     for (unsigned i = 0; i < rounds; i++)
         __asm__ volatile("" ::"r"(i));
+}
+
+static TEST_UNUSED void open_pair(int pair[2])
+{
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
 }
 
 #endif

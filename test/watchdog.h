@@ -90,6 +90,16 @@ static void watchdog_report(filch_pool *pool)
     }
 }
 
+static void watchdog_report_all(void)
+{
+    for (int i = 0; i < WATCHED_POOLS; i++) {
+        /* relaxed: it hangs, so it is not being destroyed. */
+        filch_pool *pool = filch_load_relaxed(&watchdog.pools[i]);
+        if (pool)
+            watchdog_report(pool);
+    }
+}
+
 static void *watchdog_main(void *argument TEST_UNUSED)
 {
     const struct timespec second = {.tv_sec = 1};
@@ -107,12 +117,7 @@ static void *watchdog_main(void *argument TEST_UNUSED)
             continue;
         fprintf(stderr, "watchdog: no progress for %u seconds (FILCH_TEST_SEED=%llu)\n",
                 idle_seconds, (unsigned long long)test_seed());
-        for (int i = 0; i < WATCHED_POOLS; i++) {
-            /* relaxed: it hangs, so it is not being destroyed. */
-            filch_pool *pool = filch_load_relaxed(&watchdog.pools[i]);
-            if (pool)
-                watchdog_report(pool);
-        }
+        watchdog_report_all();
         abort();
     }
     return NULL;
@@ -134,13 +139,9 @@ static TEST_UNUSED int watchdog_stop(void **state TEST_UNUSED)
     return pthread_join(watchdog.thread, NULL);
 }
 
-/* In place of filch_pool_create and filch_pool_destroy, on the test's own thread. */
-static TEST_UNUSED filch_pool *watched_pool_create(const filch_options *options)
+/* By the test's own thread: report this pool, too. */
+static TEST_UNUSED void watchdog_watch(filch_pool *pool)
 {
-    filch_pool *pool = NULL;
-
-    watchdog_kick();
-    assert_int_equal(filch_pool_create(&pool, options), 0);
     for (int i = 0; i < WATCHED_POOLS; i++) {
         /* relaxed: only the test's thread writes it. */
         if (!filch_load_relaxed(&watchdog.pools[i])) {
@@ -148,6 +149,16 @@ static TEST_UNUSED filch_pool *watched_pool_create(const filch_options *options)
             break;
         }
     }
+}
+
+/* In place of filch_pool_create and filch_pool_destroy, on the test's own thread. */
+static TEST_UNUSED filch_pool *watched_pool_create(const filch_options *options)
+{
+    filch_pool *pool = NULL;
+
+    watchdog_kick();
+    assert_int_equal(filch_pool_create(&pool, options), 0);
+    watchdog_watch(pool);
     return pool;
 }
 

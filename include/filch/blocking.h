@@ -8,6 +8,7 @@
  *
  * Each pool has such threads of its own: none until the first call, more as calls come while all are busy, up to a limit for each
  * lane, and fewer again after a second without calls. Calls of one lane do not wait for those of another: a slow name server holds up no file.
+ * They may use all CPUs of the pool, also where its workers are pinned.
  */
 #ifndef FILCH_BLOCKING_H
 #define FILCH_BLOCKING_H

@@ -43,16 +43,16 @@ FILCH_API int filch_channel_create(filch_channel **channel, size_t entry_bytes, 
 
 /*
  * What is left in it is dropped. Nobody may use it any more, or wait for it. One who has received the last entry, or got -EPIPE, may destroy it at once: those on the other
- * side, who sent that or closed it, do not touch it any more, even if their calls have not returned. NULL does nothing.
+ * side, who sent that or closed it, do not touch it any more, even if their calls have not returned; but a filch_select that has it in more than one case does. NULL does nothing.
  */
 FILCH_API void filch_channel_destroy(filch_channel *channel);
 
-/* 0; -EPIPE it is closed; -ECANCELED; -ETIMEDOUT; -EINVAL there is a NULL. On an error nothing was sent. */
+/* 0; -EPIPE it is closed; -ECANCELED, -ETIMEDOUT, -ENOMEM as of all waits (filch/wait.h); -EINVAL there is a NULL. On an error nothing was sent. */
 FILCH_API int filch_channel_send(filch_slot *f, filch_channel *channel, const void *entry);
 FILCH_API int filch_channel_send_until(filch_slot *f, filch_channel *channel, const void *entry,
                                        uint64_t deadline_ns);
 
-/* 0; -EPIPE it is closed, and all that was sent has been received; -ECANCELED; -ETIMEDOUT; -EINVAL there is a NULL. On an error nothing was received. */
+/* 0; -EPIPE it is closed, and all that was sent has been received; -ECANCELED, -ETIMEDOUT, -ENOMEM; -EINVAL there is a NULL. On an error nothing was received. */
 FILCH_API int filch_channel_receive(filch_slot *f, filch_channel *channel, void *entry);
 FILCH_API int filch_channel_receive_until(filch_slot *f, filch_channel *channel, void *entry,
                                           uint64_t deadline_ns);
@@ -100,7 +100,7 @@ FILCH_API filch_case filch_case_time(uint64_t deadline_ns);
  * Wait until one of the cases can be done, and do that one: an entry is sent or received (or the channel found closed: result is -EPIPE), a future is
  * complete (result is its error; filch_future_try has its value), a time has come. If several can, one at random. The others have not happened.
  *
- * A channel may be in several cases, also to send and to receive: a select does not meet itself, but it meets another. Returns the number of the case, or -ECANCELED;
+ * A channel may be in several cases, also to send and to receive: a select does not meet itself, but it meets another. Returns the number of the case, or -ECANCELED, -ENOMEM;
  * -EINVAL there is no case but those of FILCH_CASE_NONE, or more than 64, or a NULL in one.
  */
 FILCH_API int filch_select(filch_slot *f, filch_case *cases, unsigned count);

@@ -40,6 +40,7 @@
 #include <filch/scope.h>
 #include <filch/sort.h>
 #include <filch/strand.h>
+#include <filch/stream.h>
 #include <filch/task.h>
 #include <filch/trace.h>
 #include <filch/version.h>

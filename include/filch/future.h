@@ -46,7 +46,7 @@ FILCH_API int filch_async(filch_slot *f, filch_scope *scope, filch_future *futur
 /* Complete it, with a value and 0, or with -errno. From any thread. False: it was complete. */
 FILCH_API bool filch_future_set(filch_future *future, void *value, int err);
 
-/* Wait until it is complete. Returns its error and, if `value` is not NULL, its value; or -ECANCELED, -ETIMEDOUT: the caller's wait has ended before. */
+/* Wait until it is complete. Returns its error and, if `value` is not NULL, its value; or -ECANCELED, -ETIMEDOUT, -ENOMEM: the caller's wait has ended before (filch/wait.h). */
 FILCH_API int filch_await(filch_slot *f, filch_future *future, void **value);
 FILCH_API int filch_await_until(filch_slot *f, filch_future *future, void **value,
                                 uint64_t deadline_ns);
@@ -54,7 +54,7 @@ FILCH_API int filch_await_until(filch_slot *f, filch_future *future, void **valu
 /* The same without waiting: -EAGAIN, it is not complete. */
 FILCH_API int filch_future_try(filch_future *future, void **value);
 
-/* Wait until one of them is complete. Returns its number, or -ECANCELED, -ETIMEDOUT; -EINVAL there is none, or more than 64. */
+/* Wait until one of them is complete. Returns its number, or -ECANCELED, -ETIMEDOUT, -ENOMEM; -EINVAL there is none, or more than 64. */
 FILCH_API int filch_await_any(filch_slot *f, filch_future *const futures[], unsigned count,
                               uint64_t deadline_ns);
 

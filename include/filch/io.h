@@ -15,7 +15,7 @@
  * task); with NULL, on a thread of one's own, they block that thread. They return what the system call of that name does, or -errno; errno is not used. None fails with -EINTR. Sends
  * raise no SIGPIPE: -EPIPE says it; writes do, as write(2). Like the system calls they may do less than asked for, but for those that end in _all.
  *
- * A task whose scope is cancelled gets -ECANCELED (filch/scope.h), one whose deadline has passed -ETIMEDOUT; then the operation has been taken back, and the buffer is the caller's
+ * A task whose scope is cancelled gets -ECANCELED (filch/scope.h), one whose deadline has passed -ETIMEDOUT, one for whose forks there is no memory -ENOMEM (filch/wait.h); then the operation has been taken back, and the buffer is the caller's
  * again. If it was too late to take it back, its result is returned, so that no byte is lost. An operation that need not wait succeeds in a cancelled task, too.
  *
  * Each call is an operation that is run at once. With the operation itself in hand it can have a deadline, and several can be in flight:
@@ -33,8 +33,14 @@
  * that does no I/O has no ring, no thread and no signal handler for it. With rings, SIGURG is the library's: a worker that computes while operations complete on its ring gets it from one that is idle.
  * A handler that was there before is called for all others.
  *
- * The descriptors may be blocking or not; with epoll, a socket that is accepted from, or connected, becomes non-blocking while it is. Close a descriptor with filch_close, which takes back what
- * is in flight on it.
+ * A worker does not wait for a disk or a network, but in these: the entries of a directory, and the attributes of one, of a file system of this machine, as long as they come quickly (src/io/README.md); a close of a file of
+ * a network file system, which writes back what is left; and whatever is closed by close(2) instead, if its number is then a directory elsewhere.
+ *
+ * struct statx is that of sys/stat.h, which has it for programs that define _GNU_SOURCE; events of filch_poll are those of poll.h.
+ *
+ * The descriptors may be blocking or not; with epoll, and on a plain thread with a deadline, a socket that is connected becomes non-blocking while it is, and one that is accepted from for good: another
+ * task or process may be accepting from it, which would block if it were undone. Close a descriptor with filch_close, which takes back what is in flight on it in this pool; that returns -ECANCELED then,
+ * though its task is not cancelled. (Of splices on rings only from Linux 6.6 on.) With a NULL handle, or from a task of another pool, it takes nothing back: then wait for what is in flight first.
  */
 #ifndef FILCH_IO_H
 #define FILCH_IO_H
@@ -97,6 +103,7 @@ struct filch_op {
     unsigned char stage, is_cancelled, is_patient; /* of whoever carries it out */
     int fd, fd2;
     unsigned flags, mode;
+    uint32_t closings; /* of its descriptors, before it was started */
     const void *path;
     void *buffer;
     size_t bytes;
@@ -179,7 +186,7 @@ FILCH_INLINE filch_op filch_op_pwritev(int fd, const struct iovec *parts, int co
     return filch_op_make(FILCH_OP_writev, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset, 0, 0);
 }
 
-/* flags: as for recv(2) and send(2). With MSG_DONTWAIT it does not wait. */
+/* flags: as for recv(2) and send(2). With MSG_DONTWAIT it does not wait. With MSG_WAITALL, of a stream, it waits until the buffer is full: fewer bytes are the last ones before the end, an error, a deadline or a cancellation. */
 FILCH_INLINE filch_op filch_op_recv(int fd, void *buffer, size_t bytes, int flags)
 {
     return filch_op_make(FILCH_OP_recv, fd, NULL, buffer, bytes, 0, (unsigned)flags, 0);
@@ -208,18 +215,19 @@ FILCH_INLINE filch_op filch_op_accept(int fd, struct sockaddr *address, socklen_
     return filch_op_make(FILCH_OP_accept, fd, length, address, 0, 0, (unsigned)flags, 0);
 }
 
+/* To a socket of this machine (AF_UNIX) whose listener has no room in its queue: it waits, or if the socket is non-blocking, the result is -EAGAIN as of connect(2). */
 FILCH_INLINE filch_op filch_op_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
     return filch_op_make(FILCH_OP_connect, fd, address, NULL, length, 0, 0, 0);
 }
 
-/* The result is which of the events (POLLIN, ...) have come. */
+/* The result is which of the events (POLLIN, ...) have come; a hang-up (POLLHUP) and an error (POLLERR) do so unasked. */
 FILCH_INLINE filch_op filch_op_poll(int fd, unsigned events)
 {
     return filch_op_make(FILCH_OP_poll, fd, NULL, NULL, 0, 0, events, 0);
 }
 
-/* As splice(2); offsets of a pipe are FILCH_HERE_IN_FILE. */
+/* As splice(2); offsets of a pipe are FILCH_HERE_IN_FILE; with SPLICE_F_NONBLOCK it does not wait. A socket that is spliced to becomes non-blocking, and stays so. */
 FILCH_INLINE filch_op filch_op_splice(int from, uint64_t from_offset, int to, uint64_t to_offset,
                                       size_t bytes, unsigned flags)
 {
@@ -453,7 +461,7 @@ FILCH_INLINE int filch_mkdir(filch_slot *f, const char *path, mode_t mode)
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-/* The whole buffer, however many system calls that takes. Returns `bytes`, or -errno; then some of it may have been written. */
+/* The whole buffer, however many system calls that takes. Returns `bytes`, or -errno; then some of it may have been written. -EIO: the system call wrote nothing, and said nothing. */
 FILCH_API ssize_t filch_write_all(filch_slot *f, int fd, const void *buffer, size_t bytes);
 FILCH_API ssize_t filch_send_all(filch_slot *f, int fd, const void *buffer, size_t bytes, int flags);
 

@@ -81,7 +81,7 @@ typedef struct filch_pipeline_options {
  * Run the stages until the first has no more items and all have been through, in `pool`, or with NULL in that of the handle `f`, which is NULL
  * outside of tasks. `options` may be NULL. A stage may run a pipeline of its own.
  *
- * Returns 0; the first error of a stage; -ETIMEDOUT; -ECANCELED the caller is cancelled; -ENOMEM; -EINVAL there is no pool, no stage, one without a function, or the
+ * Returns 0; the first error of a stage; -ETIMEDOUT; -ECANCELED the caller is cancelled; -ENOMEM; -EOWNERDEAD as of filch_scope_open; -EINVAL there is no pool, no stage, one without a function, or the
  * options are not those of this library. After -EINVAL no stage was called; nor after -ENOMEM, unless it was the stack of a further task that there was no memory for.
  */
 FILCH_API int filch_pipeline_run(filch_slot *f, filch_pool *pool, const filch_stage *stages,

@@ -69,8 +69,8 @@ typedef struct filch_options {
     bool report_overflow; /* say which strand overflowed its stack: installs a handler for SIGSEGV */
     const char *name;     /* of the threads, with their number; NULL: "filch" */
 
-    /* Called on each of the pool's threads when it starts and when it ends. on_start may run tasks of the pool, but not wait for others,
-     * who may count on this thread; on_stop may not use the pool. */
+    /* Called on each of the pool's threads when it starts and when it ends. on_start may run tasks of the pool, and its worker does others while it
+     * waits for them in filch_run; while it waits for anything else it does nothing. on_stop may not use the pool. */
     void (*on_start)(void *context, unsigned worker_index);
     void (*on_stop)(void *context, unsigned worker_index);
     void *hook_context;
@@ -108,7 +108,7 @@ FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
 
 /*
  * Let the pool run fn(f, arg) some time; does not wait. From any thread. In a process that cannot start a
- * single thread the task has been run on return.
+ * single thread the task has been run on return; if it waits, the rest is run by threads that call filch_run, filch_pool_wait or a scope of this pool.
  *
  * Returns 0, or: -EINVAL, -EOWNERDEAD as above; -ENOMEM.
  */
@@ -120,13 +120,13 @@ FILCH_API int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg,
 
 /*
  * Wait until no submitted task and no filch_run is left in the pool. Returns 0, -EINVAL, or -EDEADLK when
- * called by a task of this pool, which would wait for itself.
+ * called by a task of this pool, which would wait for itself. Tasks of scopes are not waited for: closing the scope does that.
  */
 FILCH_API int filch_pool_wait(filch_pool *pool);
 
 /*
  * Wait as above, then end all threads and free the pool. No other thread may use it any more.
- * Returns 0, -EINVAL, or -EDEADLK: nothing was done, since a task of the pool called it.
+ * Returns 0, -EINVAL; or nothing was done: -EDEADLK, since a task of the pool called it; -EBUSY, since a scope of it is open.
  */
 FILCH_API int filch_pool_destroy(filch_pool *pool);
 

@@ -10,7 +10,8 @@
  * tasks of any pools and plain threads everything works as among tasks: a plain thread passes NULL, and is blocked.
  *
  * Calls that may wait return 0 or -errno: -ECANCELED when the task's scope was cancelled (filch/scope.h), and those that end in _until -ETIMEDOUT when the
- * deadline has passed, which is an absolute time as from filch_after_ns. After an error nothing is held, and nothing is lost: what was meant for one that
+ * deadline has passed, which is an absolute time as from filch_after_ns. -ENOMEM, rarely: there is no memory for a stack to run what the task has forked, all other tasks wait, too, and it might be one
+ * of its own forks that has to end this wait; a join runs them. It is not for sleep, nor for what is shielded. After an error nothing is held, and nothing is lost: what was meant for one that
  * has given up goes to the next. A call that need not wait succeeds, also in a task that is cancelled and after the deadline.
  *
  * A lock may be held over a join, a wait or the end of a scope, with any number of workers: nothing foreign ever runs on a stack that waits. It is held by a task, and
@@ -24,8 +25,8 @@
  *     filch_rwlock_read(f, &lock); ...; filch_rwlock_unlock(&lock);          many readers, or one who
  *     filch_rwlock_write(f, &lock); ...; filch_rwlock_unlock(&lock);         writes
  *
- *     while (queue_is_empty())                                               with the mutex held
- *         filch_cond_wait(f, &not_empty, &mutex);
+ *     while (!err && queue_is_empty())                                       with the mutex held; one who is
+ *         err = filch_cond_wait(f, &not_empty, &mutex);                      cancelled does not wait again
  *
  *     filch_sem_init(&slots, 4);                                             four at a time
  *     filch_sem_acquire(f, &slots); ...; filch_sem_release(&slots, 1);
@@ -53,6 +54,7 @@ extern "C" {
 
 /* ---- time -------------------------------------------------------------------------------------- */
 
+/* Zero is a time long past, and no way to say that there is no deadline; only options of scopes and pipelines, where zero is what was not set, take it so. */
 #define FILCH_NO_DEADLINE UINT64_MAX
 
 /* The clock of all deadlines: nanoseconds, monotonic. */

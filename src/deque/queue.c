@@ -89,3 +89,28 @@ filch_link *filch_queue_take_half(filch_queue *queue, filch_link **rest)
     filch_lock_release(&queue->lock);
     return entry;
 }
+
+filch_link *filch_queue_take_those(filch_queue *queue, bool (*is_meant)(const filch_link *entry))
+{
+    filch_link *taken = NULL, **last = &taken, **at = &queue->first;
+    uint32_t count = 0;
+
+    filch_lock_acquire(&queue->lock);
+    while (*at) {
+        filch_link *entry = *at;
+        if (is_meant(entry)) {
+            *at = entry->next;
+            *last = entry;
+            last = &entry->next;
+            count++;
+        } else {
+            at = &entry->next;
+        }
+    }
+    *last = NULL;
+    queue->last = at;
+    /* relaxed: under the lock; only a count too low would hurt. */
+    filch_fetch_add_relaxed(&queue->count, -count);
+    filch_lock_release(&queue->lock);
+    return taken;
+}

@@ -45,6 +45,9 @@ filch_link *filch_queue_take(filch_queue *queue);
  * their order. */
 filch_link *filch_queue_take_half(filch_queue *queue, filch_link **rest);
 
+/* All that are meant, in their order, linked; the others stay, and nobody misses them meanwhile. */
+filch_link *filch_queue_take_those(filch_queue *queue, bool (*is_meant)(const filch_link *entry));
+
 static inline bool filch_queue_is_empty(filch_queue *queue)
 {
     /* seq_cst [queued-or-sleep] */

@@ -19,6 +19,9 @@
 /* What a pipe that is ready for writing takes in any case. */
 #define PIPE_ROOM 4096
 
+/* Between tries of what no event tells of. */
+#define LAST_PAUSE_MS 10
+
 const char *filch_op_name(const filch_op *op)
 {
     static const char *const names[FILCH_OP_COUNT] = {
@@ -78,6 +81,29 @@ static ssize_t splice_some(filch_op *op, unsigned flags)
                             op->bytes, op->flags | flags));
 }
 
+/* What a splice waits for, in its `mode`. */
+enum { SPLICE_FOR_INPUT = 1, SPLICE_FOR_ROOM = 2 };
+
+void filch_op_find_wait(filch_op *op)
+{
+    if (op->code == FILCH_OP_splice)
+        op->mode = poll_now(op->fd2, POLLIN, 0) > 0 ? SPLICE_FOR_ROOM : SPLICE_FOR_INPUT;
+}
+
+int filch_op_fd(const filch_op *op)
+{
+    return op->code == FILCH_OP_splice && op->mode == SPLICE_FOR_INPUT ? op->fd2 : op->fd;
+}
+
+static ssize_t try_splice(filch_op *op)
+{
+    ssize_t result = splice_some(op, SPLICE_F_NONBLOCK);
+
+    if (result == -EAGAIN)
+        filch_op_find_wait(op);
+    return result;
+}
+
 static ssize_t call_once(filch_op *op)
 {
     switch ((filch_op_code)op->code) {
@@ -87,11 +113,10 @@ static ssize_t call_once(filch_op *op)
     case FILCH_OP_writev:
         return transfer(op, 0);
     case FILCH_OP_recv:
-        return result_of(recv(op->fd, op->buffer, op->bytes, (int)op->flags));
+    case FILCH_OP_recvmsg:
+        return filch_op_receive(op, 0);
     case FILCH_OP_send:
         return result_of(send(op->fd, op->buffer, op->bytes, (int)send_flags(op)));
-    case FILCH_OP_recvmsg:
-        return result_of(recvmsg(op->fd, op->buffer, (int)op->flags));
     case FILCH_OP_sendmsg:
         return result_of(sendmsg(op->fd, op->buffer, (int)send_flags(op)));
     case FILCH_OP_accept:
@@ -101,6 +126,8 @@ static ssize_t call_once(filch_op *op)
     case FILCH_OP_poll:
         return poll_now(op->fd, op->flags, -1);
     case FILCH_OP_splice:
+        if (op->flags & SPLICE_F_NONBLOCK)
+            filch_op_prepare_splice(op);
         return splice_some(op, 0);
     case FILCH_OP_shutdown:
         return result_of(shutdown(op->fd, (int)op->flags));
@@ -127,6 +154,14 @@ static ssize_t call_once(filch_op *op)
     return -EINVAL;
 }
 
+/* Is it a connect to a socket of this machine? It is made at once; if the queue of the listener is full, the kernel tells nobody else when it has room. */
+static bool is_connect_here(const filch_op *op)
+{
+    const struct sockaddr *address = op->path;
+    return op->code == FILCH_OP_connect && address && op->bytes >= sizeof address->sa_family &&
+           address->sa_family == AF_UNIX;
+}
+
 unsigned filch_op_events(const filch_op *op)
 {
     switch ((filch_op_code)op->code) {
@@ -139,37 +174,72 @@ unsigned filch_op_events(const filch_op *op)
         return op->offset == FILCH_HERE_IN_FILE ? POLLIN : 0;
     case FILCH_OP_send:
     case FILCH_OP_sendmsg:
-    case FILCH_OP_connect:
         return POLLOUT;
+    case FILCH_OP_connect:
+        return is_connect_here(op) ? 0 : POLLOUT;
     case FILCH_OP_write:
     case FILCH_OP_writev:
         return op->offset == FILCH_HERE_IN_FILE ? POLLOUT : 0;
     case FILCH_OP_poll:
-        return op->flags;
+        return op->flags | POLLERR | POLLHUP; /* these come unasked */
+    case FILCH_OP_splice:
+        if (filch_op_is_impatient(op))
+            return 0;
+        return op->mode == SPLICE_FOR_INPUT ? POLLIN : op->mode == SPLICE_FOR_ROOM ? POLLOUT : 0;
     default:
         return 0;
     }
 }
 
-bool filch_op_moves_file(const filch_op *op)
+bool filch_op_is_impatient(const filch_op *op)
+{
+    switch ((filch_op_code)op->code) {
+    case FILCH_OP_recv:
+    case FILCH_OP_send:
+    case FILCH_OP_recvmsg:
+    case FILCH_OP_sendmsg:
+        return op->flags & MSG_DONTWAIT;
+    case FILCH_OP_splice:
+        return op->flags & SPLICE_F_NONBLOCK;
+    case FILCH_OP_connect:
+        return is_connect_here(op) && op->mode & O_NONBLOCK; /* as the system call: it was so before */
+    default:
+        return false;
+    }
+}
+
+static bool is_transfer(const filch_op *op)
+{
+    return op->code >= FILCH_OP_read && op->code <= FILCH_OP_writev;
+}
+
+bool filch_op_has_to_be_ready(const filch_op *op)
+{
+    return is_transfer(op) && op->result == -EOPNOTSUPP;
+}
+
+bool filch_op_moves_file(const filch_op *op, bool *is_to_device)
 {
     struct stat info;
 
-    return op->code <= FILCH_OP_writev && op->offset == FILCH_HERE_IN_FILE &&
-           fstat(op->fd, &info) == 0 && S_ISREG(info.st_mode);
+    *is_to_device = false;
+    if (!is_transfer(op) || op->offset != FILCH_HERE_IN_FILE || fstat(op->fd, &info))
+        return false;
+    *is_to_device = S_ISCHR(info.st_mode) && (op->code == FILCH_OP_write || op->code == FILCH_OP_writev);
+    return S_ISREG(info.st_mode);
 }
 
 /* ---- blocking ----------------------------------------------------------------------------------- */
 
-/* A connect that was interrupted goes on by itself. */
-static ssize_t finish_connect(filch_op *op)
+/* A connect that was begun goes on by itself. How it ended; -EAGAIN: it has not. */
+static ssize_t finish_connect(filch_op *op, int timeout_ms)
 {
     int err = 0;
     socklen_t length = sizeof err;
-    ssize_t events = poll_now(op->fd, POLLOUT, -1);
+    ssize_t events = poll_now(op->fd, POLLOUT, timeout_ms);
 
     while (events == -EINTR)
-        events = poll_now(op->fd, POLLOUT, -1);
+        events = poll_now(op->fd, POLLOUT, timeout_ms);
     if (events < 0)
         return events;
     return getsockopt(op->fd, SOL_SOCKET, SO_ERROR, &err, &length) ? -errno : -err;
@@ -178,40 +248,59 @@ static ssize_t finish_connect(filch_op *op)
 /* -EAGAIN is no result of a call that blocks, unless it was asked for: the descriptor itself is non-blocking. */
 static bool is_to_be_waited_for(const filch_op *op, ssize_t result)
 {
-    return result == -EAGAIN && filch_op_events(op) && !(op->flags & MSG_DONTWAIT && op->code != FILCH_OP_poll &&
-                                                        op->code != FILCH_OP_accept);
+    return result == -EAGAIN && !filch_op_is_impatient(op) && filch_op_events(op);
 }
 
 ssize_t filch_op_call(filch_op *op)
 {
     for (;;) {
         ssize_t result = call_once(op);
-        if (op->code == FILCH_OP_connect && (result == -EINTR || result == -EINPROGRESS))
-            return finish_connect(op);
+        if (op->code == FILCH_OP_connect)
+            return result == -EINTR || result == -EINPROGRESS ? finish_connect(op, -1) : result;
         if (op->code == FILCH_OP_close && result == -EINTR)
             return 0; /* on Linux it is closed */
+        if (result == -EAGAIN)
+            filch_op_find_wait(op);
         if (is_to_be_waited_for(op, result))
-            poll_now(op->fd, filch_op_events(op), -1);
+            poll_now(filch_op_fd(op), filch_op_events(op), -1);
         else if (result != -EINTR)
             return result;
     }
 }
 
+/* Wait for its events, or where none tell, for a while. True: it is ready. */
+static bool wait_until(const filch_op *op, uint64_t left_ns, int pause_ms)
+{
+    uint64_t left_ms = (left_ns + 999999) / 1000000;
+    int timeout_ms = left_ms > 3600000 ? 3600000 : (int)left_ms;
+
+    if (filch_op_events(op))
+        return poll_now(filch_op_fd(op), filch_op_events(op), timeout_ms) > 0;
+    poll(NULL, 0, timeout_ms < pause_ms ? timeout_ms : pause_ms);
+    return false;
+}
+
 ssize_t filch_op_call_until(filch_op *op, uint64_t deadline_ns)
 {
-    unsigned events = filch_op_events(op);
+    bool is_splice = op->code == FILCH_OP_splice;
+    int pause_ms = 1;
 
-    if (deadline_ns == FILCH_NO_DEADLINE || !events)
+    if (deadline_ns == FILCH_NO_DEADLINE || (!is_splice && !is_connect_here(op) && !filch_op_events(op)))
         return filch_op_call(op);
+    if (is_splice)
+        filch_op_prepare_splice(op);
     for (bool is_ready = false;;) {
-        ssize_t result = filch_op_try(op, is_ready);
-        if (!is_to_be_waited_for(op, result))
-            return result == -EOPNOTSUPP ? filch_op_call(op) : result;
+        op->result = filch_op_try(op, is_ready);
+        bool is_full = op->result == -EAGAIN && is_connect_here(op) && !filch_op_is_impatient(op);
+        if (!is_full && !is_to_be_waited_for(op, op->result) && (is_ready || !filch_op_has_to_be_ready(op)))
+            return filch_op_has_to_be_ready(op) ? filch_op_call(op) : op->result;
         uint64_t now_ns = filch_clock_ns();
-        if (now_ns >= deadline_ns)
-            return -ETIMEDOUT;
-        uint64_t left_ms = (deadline_ns - now_ns + 999999) / 1000000;
-        is_ready = poll_now(op->fd, events, left_ms > 3600000 ? 3600000 : (int)left_ms) > 0;
+        if (now_ns >= deadline_ns) {
+            filch_op_undo(op);
+            return filch_op_fail(op, -ETIMEDOUT);
+        }
+        is_ready = wait_until(op, deadline_ns - now_ns, pause_ms);
+        pause_ms += pause_ms < LAST_PAUSE_MS;
     }
 }
 
@@ -223,8 +312,17 @@ static bool make_nonblocking(int fd)
     return flags >= 0 && (flags & O_NONBLOCK || fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
 }
 
-/* Two steps: begun, and after the descriptor is ready its end. */
-static ssize_t try_connect(filch_op *op, bool is_ready)
+void filch_op_prepare_splice(const filch_op *op)
+{
+    struct stat info;
+    int flags = fcntl(op->fd, F_GETFL);
+
+    if (flags >= 0 && !(flags & O_NONBLOCK) && fstat(op->fd, &info) == 0 && S_ISSOCK(info.st_mode))
+        fcntl(op->fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+/* Two steps: begun, and after the descriptor is ready its end. Whether it is ready is asked anew: the event may have been of another file that had this number. */
+static ssize_t try_connect(filch_op *op)
 {
     if (op->stage == 0) {
         int flags = fcntl(op->fd, F_GETFL);
@@ -237,14 +335,13 @@ static ssize_t try_connect(filch_op *op, bool is_ready)
             op->stage = 1;
             return -EAGAIN;
         }
-        /* A socket of this machine whose queue is full: -EAGAIN, and nothing to wait for. */
         fcntl(op->fd, F_SETFL, flags);
-        return result == -EAGAIN ? -EOPNOTSUPP : result;
+        return result;
     }
-    if (!is_ready && poll_now(op->fd, POLLOUT, 0) < 0)
-        return -EAGAIN;
-    fcntl(op->fd, F_SETFL, (int)op->mode);
-    return finish_connect(op);
+    ssize_t result = finish_connect(op, 0);
+    if (result != -EAGAIN)
+        fcntl(op->fd, F_SETFL, (int)op->mode);
+    return result;
 }
 
 void filch_op_undo(filch_op *op)
@@ -253,21 +350,38 @@ void filch_op_undo(filch_op *op)
         fcntl(op->fd, F_SETFL, (int)op->mode);
 }
 
-/* A stream that cannot be asked not to block, but is ready: what it takes or has now. */
+/* As much as a pipe takes in any case when it is ready: of the first part that has something. */
+static ssize_t write_some(const filch_op *op)
+{
+    struct iovec one = {op->buffer, op->bytes};
+    const struct iovec *parts = op->code == FILCH_OP_writev ? op->buffer : &one;
+    size_t count = op->code == FILCH_OP_writev ? op->bytes : 1;
+
+    for (; count > 1 && parts->iov_len == 0; count--)
+        parts++;
+    one = count > 0 ? *parts : (struct iovec){NULL, 0};
+    if (one.iov_len > PIPE_ROOM)
+        one.iov_len = PIPE_ROOM;
+    return result_of(write(op->fd, one.iov_base, one.iov_len));
+}
+
+static bool is_pipe(int fd)
+{
+    struct stat info;
+    return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
+}
+
+/* A stream that cannot be asked not to block, but has been ready: what it takes or has now. Another operation may have had that since, so it is asked once more; between that and the
+ * call nobody else comes: one thread at a time tries what is about a descriptor. How much a terminal takes nobody knows, and to other devices what is written at once may be one message: -EOPNOTSUPP. */
 static ssize_t transfer_ready(filch_op *op)
 {
-    filch_op some = *op;
-    struct iovec first;
+    ssize_t events = poll_now(op->fd, filch_op_events(op), 0);
 
-    if (op->code == FILCH_OP_writev) {
-        first = *(const struct iovec *)op->buffer;
-        some.code = FILCH_OP_write;
-        some.buffer = first.iov_base;
-        some.bytes = first.iov_len;
-    }
-    if (some.code == FILCH_OP_write && some.bytes > PIPE_ROOM)
-        some.bytes = PIPE_ROOM;
-    return transfer(&some, 0);
+    if (events < 0)
+        return events;
+    if (op->code == FILCH_OP_read || op->code == FILCH_OP_readv)
+        return transfer(op, 0);
+    return is_pipe(op->fd) ? write_some(op) : -EOPNOTSUPP;
 }
 
 static ssize_t try_transfer(filch_op *op, bool is_ready)
@@ -278,48 +392,67 @@ static ssize_t try_transfer(filch_op *op, bool is_ready)
         return result;
     if (!filch_op_events(op))
         return -EAGAIN;
-    return is_ready ? transfer_ready(op) : -EAGAIN;
+    return is_ready ? transfer_ready(op) : -EOPNOTSUPP;
 }
 
 /* A descriptor of the path, if the kernel has all of it in memory; -EAGAIN else. */
-static ssize_t open_cached(int at, const char *path, uint64_t flags)
+static ssize_t open_cached(int at, const char *path, uint64_t flags, uint64_t resolve)
 {
-    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_CACHED | resolve};
     ssize_t fd = result_of(syscall(SYS_openat2, at, path, &how, sizeof how));
 
     /* What may come from a kernel or a container that does not have the call says nothing. */
     return fd == -ENOSYS || fd == -EPERM || fd == -EINVAL || fd == -E2BIG ? -EAGAIN : fd;
 }
 
-/* An open that would wait for nobody: of a file or a directory, and not of a pipe or a device. */
+/* Attributes without asking anybody, of a file system that lies here; -EAGAIN: it does not. There what the kernel has is all there is. */
+static ssize_t statx_local(int fd, unsigned flags, unsigned mask, struct statx *info)
+{
+    flags = (flags & ~(unsigned)AT_STATX_SYNC_TYPE) | AT_STATX_DONT_SYNC | AT_EMPTY_PATH;
+    ssize_t result = result_of(statx(fd, "", (int)flags, mask, info));
+    return result == 0 && !filch_mount_is_local(info) ? -EAGAIN : result;
+}
+
+/* An open that would wait for nobody: of a file or a directory, and not of a pipe or a device, on a file system that lies here: to open a file is a question to its file system, even when the way to it is in
+ * memory. */
 static ssize_t try_open(filch_op *op)
 {
     struct statx info;
+    bool waits_for_nobody = op->flags & (O_DIRECTORY | O_NONBLOCK);
 
     /* One that creates or cuts is no matter of the cache. */
     if (op->flags & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)))
         return -EAGAIN;
-    /* One that says so waits for nobody, whatever it opens. */
-    if (op->flags & (O_PATH | O_DIRECTORY | O_NONBLOCK))
-        return open_cached(op->fd, op->path, op->flags);
-    ssize_t place = open_cached(op->fd, op->path, O_PATH | (op->flags & (O_NOFOLLOW | O_DIRECTORY)));
+    /* This one asks nobody. */
+    if (op->flags & O_PATH)
+        return open_cached(op->fd, op->path, op->flags, 0);
+    /* From a directory that is known to lie here (dir.c), as long as the way leads to no other file system. */
+    if (waits_for_nobody && op->bytes) {
+        ssize_t fd = open_cached(op->fd, op->path, op->flags, RESOLVE_NO_XDEV);
+        if (fd != -EXDEV)
+            return fd;
+    }
+    ssize_t place = open_cached(op->fd, op->path, O_PATH | (op->flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
     if (place < 0)
         return place;
-    bool is_plain = statx((int)place, "", AT_EMPTY_PATH, STATX_TYPE, &info) == 0 &&
-                    (S_ISREG(info.stx_mode) || S_ISDIR(info.stx_mode));
+    bool is_quick = statx_local((int)place, 0, STATX_TYPE, &info) == 0 &&
+                    (waits_for_nobody || S_ISREG(info.stx_mode) || S_ISDIR(info.stx_mode));
     close((int)place);
-    return is_plain ? open_cached(op->fd, op->path, op->flags) : -EAGAIN;
+    return is_quick ? open_cached(op->fd, op->path, op->flags, 0) : -EAGAIN;
 }
 
 static ssize_t try_statx(filch_op *op)
 {
     if (op->flags & AT_EMPTY_PATH && !*(const char *)op->path)
-        return call_once(op); /* the inode is in memory */
+        return statx_local(op->fd, op->flags, op->mode, op->buffer); /* the inode is in memory */
     ssize_t place = open_cached(op->fd, op->path,
-                                O_PATH | (op->flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0u));
+                                O_PATH | (op->flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0u), 0);
+    /* The call itself needs no descriptor. */
+    if (place == -EMFILE || place == -ENFILE || place == -ENOMEM)
+        return -EAGAIN;
     if (place < 0)
         return place;
-    ssize_t result = result_of(statx((int)place, "", (int)op->flags | AT_EMPTY_PATH, op->mode, op->buffer));
+    ssize_t result = statx_local((int)place, op->flags, op->mode, op->buffer);
     close((int)place);
     return result;
 }
@@ -333,19 +466,20 @@ static ssize_t try_once(filch_op *op, bool is_ready)
     case FILCH_OP_writev:
         return try_transfer(op, is_ready);
     case FILCH_OP_recv:
-        return result_of(recv(op->fd, op->buffer, op->bytes, (int)(op->flags | MSG_DONTWAIT)));
+    case FILCH_OP_recvmsg:
+        return filch_op_receive(op, MSG_DONTWAIT);
     case FILCH_OP_send:
         return result_of(send(op->fd, op->buffer, op->bytes, (int)(send_flags(op) | MSG_DONTWAIT)));
-    case FILCH_OP_recvmsg:
-        return result_of(recvmsg(op->fd, op->buffer, (int)(op->flags | MSG_DONTWAIT)));
     case FILCH_OP_sendmsg:
         return result_of(sendmsg(op->fd, op->buffer, (int)(send_flags(op) | MSG_DONTWAIT)));
     case FILCH_OP_accept:
         return make_nonblocking(op->fd) ? accept_one(op) : -errno;
     case FILCH_OP_connect:
-        return try_connect(op, is_ready);
+        return try_connect(op);
     case FILCH_OP_poll:
         return poll_now(op->fd, op->flags, 0);
+    case FILCH_OP_splice:
+        return try_splice(op);
     case FILCH_OP_shutdown:
     case FILCH_OP_close:
         return call_once(op);
@@ -377,6 +511,7 @@ bool filch_op_is_tried_first(const filch_op *op)
     case FILCH_OP_accept:
     case FILCH_OP_connect:
     case FILCH_OP_poll:
+    case FILCH_OP_splice:
         return false;
     case FILCH_OP_write:
     case FILCH_OP_writev:

@@ -2,15 +2,20 @@
 /*
  * Directories, and files into sockets.
  */
+#include "base/clock.h"
 #include "base/memory.h"
+#include "io/io.h"
 
 #include <errno.h>
-#include <filch/io.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define DIR_BYTES ((size_t)32 << 10)
 #define COPY_BYTES ((size_t)64 << 10)
+
+/* A directory that took longer than this was not in memory; then so many are read on threads. */
+#define QUICK_NS 50000
+#define SLOW_DIRS 16
 
 /* As the kernel writes it. */
 struct entry {
@@ -20,6 +25,68 @@ struct entry {
     unsigned char type;
     char name[];
 };
+
+/* Does it lie on a disk of this machine, or in memory? Others may take as long as a network does. */
+static bool is_local(filch_io *io, int fd)
+{
+    filch_fd *about = filch_io_fd(io, fd);
+    /* relaxed: a hint, here and below. */
+    uint32_t where = about ? filch_load_relaxed(&about->where) : FILCH_WHERE_UNKNOWN;
+    struct statx info;
+
+    if (where == FILCH_WHERE_UNKNOWN) {
+        bool is_here = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &info) == 0 && filch_mount_is_local(&info);
+        where = is_here ? FILCH_WHERE_HERE : FILCH_WHERE_ELSEWHERE;
+        /* relaxed: as above. */
+        if (about)
+            filch_store_relaxed(&about->where, where);
+    }
+    return where == FILCH_WHERE_HERE;
+}
+
+/* Is it the reading of a directory, or about something that lies in one? */
+static bool is_of_directory(const filch_op *op)
+{
+    if (op->code == FILCH_OP_getdents)
+        return true;
+    return op->code == FILCH_OP_statx && op->fd >= 0 && !(op->flags & AT_STATX_FORCE_SYNC) &&
+           op->path && *(const char *)op->path && !strchr(op->path, '/');
+}
+
+/* Is it an open of something below a directory, that waits for nobody but the file system? */
+static bool is_open_below(const filch_op *op)
+{
+    return op->code == FILCH_OP_open && op->fd >= 0 && op->flags & (O_DIRECTORY | O_NONBLOCK) && op->path &&
+           *(const char *)op->path != '/';
+}
+
+/* There is no call for the entries of a directory that does not wait; and to ask for the attributes of one of them takes three calls. Nearly always they are in memory, and then a thread for the call takes 30 times as long as the call itself. So
+ * it is made at once; after one that took long, the next few are made in the other way. */
+bool filch_dir_call_at_once(filch_pool *pool, filch_op *op)
+{
+    bool is_open = is_open_below(op);
+    filch_io *io = is_open || is_of_directory(op) ? filch_io_get(pool) : NULL;
+    if (!io)
+        return false;
+    if (is_open) {
+        op->bytes = is_local(io, op->fd);
+        return false;
+    }
+    /* relaxed: a guess, as all of this. */
+    uint32_t slow_dirs = filch_load_relaxed(&io->slow_dirs);
+
+    /* relaxed: as above. */
+    if (slow_dirs > 0)
+        filch_store_relaxed(&io->slow_dirs, slow_dirs - 1);
+    if (slow_dirs > 0 || !is_local(io, op->fd))
+        return false;
+    uint64_t since_ns = filch_clock_ns();
+    op->result = filch_op_call(op);
+    /* relaxed: as above. */
+    if (filch_clock_ns() - since_ns > QUICK_NS)
+        filch_store_relaxed(&io->slow_dirs, SLOW_DIRS);
+    return true;
+}
 
 int filch_dir_open(filch_slot *f, filch_dir *dir, int at, const char *path)
 {

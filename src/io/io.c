@@ -4,6 +4,7 @@
  */
 #include "io/io.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "join/join.h"
 #include "join/wait.h"
@@ -20,6 +21,10 @@
 
 /* Descriptors whose operations are counted. Of a larger one, filch_close takes nothing back. */
 #define COUNTED_FDS ((size_t)1 << 20)
+
+/* Between tries of what nothing else tells of. */
+#define FIRST_PAUSE_NS 50000
+#define LAST_PAUSE_NS 10000000
 
 enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
 
@@ -45,6 +50,8 @@ static void choose_way(filch_io *io)
             if (i == FILCH_IO_URING && sscanf(wish + length, ":%u", &entries) == 1 && entries > 0 &&
                 entries <= 4096)
                 io->ring_entries = entries;
+            if (filch_is_verbose())
+                fprintf(stderr, "filch: pool '%s': I/O by %s, set by FILCH_IO\n", io->pool->options.name, way_names[i]);
             return;
         }
     if (filch_is_verbose())
@@ -134,7 +141,8 @@ static filch_ring *create_ring(filch_io *io)
         filch_store_relaxed(&io->has_rings, RINGS_YES);
         return ring;
     }
-    if (filch_is_verbose())
+    /* relaxed: it is said once. */
+    if (filch_is_verbose() && filch_fetch_add_relaxed(&io->refusals, 1) == 0)
         fprintf(stderr, "filch: pool '%s': no io_uring (%s); going on with epoll\n",
                 io->pool->options.name, strerror(-err));
     /* relaxed: as above. Others that lack memory or descriptors may have them later. */
@@ -157,6 +165,7 @@ static filch_source *get_source(filch_io *io, filch_worker *worker)
         io->rings = filch_ring_before(ring, io->rings);
         filch_lock_release(&io->lock);
         source = (filch_source *)ring;
+        filch_kick_accept();
     } else if (ready) {
         source = filch_ready_source(ready);
     }
@@ -197,94 +206,164 @@ static bool move_to_thread(filch_slot *f, filch_strand *strand)
     return true;
 }
 
+filch_ring *filch_io_ring(filch_slot *f, filch_strand *strand)
+{
+    filch_io *io = move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
+    filch_source *source = io ? get_source(io, strand->worker) : NULL;
+    return source && filch_source_is_ring(source) ? (filch_ring *)source : NULL;
+}
+
+typedef struct call {
+    filch_op *op;
+    uint64_t deadline_ns;
+} call;
+
 static int call_on_thread(void *arg)
 {
-    filch_op *op = arg;
-    op->result = filch_op_call(op);
+    call *c = arg;
+    c->op->result = filch_op_call_until(c->op, c->deadline_ns);
     return 0;
 }
 
 /* On a thread for calls that block. The task waits; if it is cancelled before the call has begun, that was all. */
-static void call_blocking(filch_slot *f, filch_op *op)
+static void call_blocking(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 {
-    int err = filch_blocking(f, FILCH_LANE_FILES, call_on_thread, op);
+    call c = {op, deadline_ns};
+    int err = filch_blocking(f, FILCH_LANE_FILES, call_on_thread, &c);
     if (err)
         op->result = err;
 }
 
-/* NULL: it is not one of those that are kept count of. */
-static filch_fd *fd_of(filch_io *io, int fd)
+filch_fd *filch_io_fd(filch_io *io, int fd)
 {
     return io->fds && fd >= 0 && (size_t)fd < COUNTED_FDS ? &io->fds[fd] : NULL;
 }
 
-static void count(filch_io *io, int fd, uint32_t change)
+void filch_io_count(filch_pool *pool, int fd, uint32_t change)
 {
-    filch_fd *known = fd_of(io, fd);
+    filch_fd *known = filch_io_fd(filch_io_get(pool), fd);
     /* relaxed: who closes a descriptor that others begin to use at the same moment has a race anyway. */
     if (known)
         filch_fetch_add_relaxed(&known->flying, change);
 }
 
-/* Is it never to wait? */
-static bool is_impatient(const filch_op *op)
+uint32_t filch_io_closings(filch_io *io, const filch_op *op)
 {
-    switch ((filch_op_code)op->code) {
-    case FILCH_OP_recv:
-    case FILCH_OP_send:
-    case FILCH_OP_recvmsg:
-    case FILCH_OP_sendmsg:
-        return op->flags & MSG_DONTWAIT;
-    default:
-        return false;
+    const filch_fd *fd = filch_io_fd(io, op->fd), *fd2 = op->code == FILCH_OP_splice ? filch_io_fd(io, op->fd2) : NULL;
+    /* relaxed: who takes the operation back counts first, and the lock of an inbox or of epoll's lists brings us that with the request. */
+    return (fd ? filch_load_relaxed(&fd->closings) : 0) + (fd2 ? filch_load_relaxed(&fd2->closings) : 0);
+}
+
+static void count(filch_pool *pool, const filch_op *op, uint32_t change)
+{
+    bool is_splice = op->code == FILCH_OP_splice;
+    const int fds[] = {op->fd, op->fd2};
+
+    for (unsigned i = 0; i < 1u + is_splice; i++) {
+        filch_fd *known = filch_io_fd(filch_io_get(pool), fds[i]);
+        filch_io_count(pool, fds[i], change);
+        /* relaxed: as above. */
+        if (known && is_splice)
+            filch_fetch_add_relaxed(&known->splices, change);
     }
 }
 
 /* Before a close. */
 static void take_back_all(filch_slot *f, filch_io *io, int fd);
 
+/* Try it. False: it has to wait. A shutdown or a close has happened, whatever it says. */
+static bool try_at_once(filch_op *op)
+{
+    op->result = filch_op_try(op, false);
+    return op->code == FILCH_OP_shutdown || op->code == FILCH_OP_close || filch_op_is_impatient(op) ||
+           (op->result != -EAGAIN && !filch_op_has_to_be_ready(op));
+}
+
+/* Nothing tells when it can go on: a socket of this machine whose listener has no room in its queue, or a descriptor that epoll has no memory for. So it is tried again and again,
+ * with pauses that grow. */
+static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
+{
+    filch_ready *ready = get_ready(io);
+    uint64_t pause_ns = FIRST_PAUSE_NS;
+
+    count(io->pool, op, 1);
+    for (bool is_over = false; !is_over;) {
+        uint64_t now_ns = filch_clock_ns(), next_ns = now_ns + pause_ns;
+        int err = now_ns >= deadline_ns ? -ETIMEDOUT
+                                        : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
+        if (!err && !(ready ? filch_ready_begin_try(ready, op) : !filch_io_has_closed(io, op)))
+            err = -ECANCELED;
+        if (err) {
+            op->result = filch_op_fail(op, err);
+            break;
+        }
+        is_over = try_at_once(op);
+        if (ready)
+            filch_ready_end_try(ready, op);
+        if (pause_ns < LAST_PAUSE_NS)
+            pause_ns *= 2;
+    }
+    count(io->pool, op, -1u);
+}
+
 /* True: it flies. False: it has ended, with op->result. */
-static bool launch(filch_slot *f, filch_strand *strand, filch_op *op)
+static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns)
 {
     op->strand = NULL;
+    filch_op_begin(op);
+    /* Most of what is tried first in every way needs nothing else: no ring, and no thread of the pool. A close takes back what is in flight before. */
+    bool is_tried = op->code != FILCH_OP_close && filch_op_is_tried_first(op);
+    if (filch_dir_call_at_once(strand->pool, op) || (is_tried && try_at_once(op)))
+        return false;
     filch_io *io = move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
 
     if (!io) {
         op->result = filch_op_call(op);
         return false;
     }
-    if (op->code == FILCH_OP_close)
+    if (op->code == FILCH_OP_close) {
         take_back_all(f, io, op->fd);
+        return !try_at_once(op);
+    }
+    if (op->code == FILCH_OP_splice)
+        filch_op_prepare_splice(op);
     /* From here on until it flies the strand does not leave its thread. */
     filch_source *source = get_source(io, strand->worker);
-    bool is_file = filch_op_moves_file(op);
-    filch_fd *fd = fd_of(io, op->fd);
+    bool is_to_device, is_file = filch_op_moves_file(op, &is_to_device);
+    filch_fd *fd = filch_io_fd(io, op->fd);
     /* relaxed: a hint. */
     op->is_patient = op->code == FILCH_OP_recv && fd && filch_load_relaxed(&fd->is_socket);
-    bool is_by_ring = source && filch_source_is_ring(source) && op->code != FILCH_OP_getdents && !is_file;
-    op->stage = 0;
-    if (!is_by_ring || filch_op_is_tried_first(op)) {
-        op->result = filch_op_try(op, false);
-        if (is_impatient(op) || (op->result != -EAGAIN && op->result != -EOPNOTSUPP))
-            return false;
-    }
-    bool has_to_block = is_file || !filch_op_events(op) || op->result == -EOPNOTSUPP;
+    /* A ring would let a thread of the kernel wait for the queue, which it cannot always take back. */
+    bool is_connect_here = op->code == FILCH_OP_connect && !filch_op_events(op);
+    bool has_ring = source && filch_source_is_ring(source);
+    bool is_by_ring = has_ring && op->code != FILCH_OP_getdents && !is_file && !is_to_device && !is_connect_here;
+    if (!is_tried && !is_by_ring && try_at_once(op))
+        return false;
+    bool has_to_block = is_file || (is_to_device && has_ring) || !filch_op_events(op);
     filch_ready *ready = is_by_ring || has_to_block ? NULL : get_ready(io);
     op->strand = strand;
     op->is_cancelled = false;
+    op->closings = filch_io_closings(io, op);
     op->source = is_by_ring ? source : NULL;
     filch_op_fly(op);
     if (is_by_ring || ready) {
         strand->worker->owes_watch = true;
-        count(io, op->fd, 1);
+        count(strand->pool, op, 1);
         if (is_by_ring)
             filch_ring_start((filch_ring *)source, op);
-        if (is_by_ring || filch_ready_start(ready, op) == 0)
+        int err = is_by_ring ? 0 : filch_ready_start(ready, op);
+        if (!err)
             return true;
-        count(io, op->fd, -1u);
+        has_to_block = err == -EPERM; /* no file that is waited for */
+        count(strand->pool, op, -1u);
     }
     op->strand = NULL;
-    call_blocking(f, op);
+    /* relaxed: nobody else knows it. */
+    filch_store_relaxed(&op->state, FILCH_OP_IDLE);
+    if ((has_to_block && !is_connect_here) || filch_op_has_to_be_ready(op))
+        call_blocking(f, op, deadline_ns);
+    else
+        try_until(f, io, op, deadline_ns);
     return false;
 }
 
@@ -307,10 +386,15 @@ int filch_op_start(filch_slot *f, filch_op *op)
     /* relaxed: the caller's own until it flies. */
     if (!is_known(op) || filch_load_relaxed(&op->state) != FILCH_OP_IDLE)
         return -EINVAL;
-    if (strand && launch(f, strand, op))
+    if (strand && launch(f, strand, op, FILCH_NO_DEADLINE)) {
+        /* The caller may go on to compute. */
+        filch_worker_pay_watch(strand->worker);
         return 0;
-    if (!strand)
+    }
+    if (!strand) {
+        filch_op_begin(op);
         op->result = filch_op_call(op);
+    }
     /* relaxed: as above. */
     filch_store_relaxed(&op->state, FILCH_OP_DONE);
     return 0;
@@ -323,8 +407,7 @@ bool filch_op_is_done(filch_op *op)
     return filch_op_has_ended(op);
 }
 
-/* Until it has ended: 0; or -ETIMEDOUT, -ECANCELED: it flies on. */
-static int await(filch_slot *f, filch_op *op, uint64_t deadline_ns)
+int filch_op_await_end(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 {
     filch_waiting waiting;
 
@@ -343,15 +426,19 @@ static int await(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 static void take_back(filch_slot *f, filch_op *op)
 {
     filch_slot *shield = filch_shield(f);
-    filch_op cancel = {.target = op, .strand = filch_strand_of(f)};
+    uint64_t patience_ns = FILCH_RING_PATIENCE_NS;
 
     if (op->source) {
-        filch_ring_cancel(op->source, &cancel);
-        await(f, &cancel, FILCH_NO_DEADLINE);
+        do {
+            filch_op cancel = {.target = op, .strand = filch_strand_of(f)};
+            filch_ring_cancel(op->source, &cancel);
+            filch_op_await_end(f, &cancel, FILCH_NO_DEADLINE);
+            patience_ns *= 2;
+        } while (filch_op_await_end(f, op, filch_after_ns(patience_ns)) < 0);
     } else {
         filch_ready_cancel(get_ready(filch_io_get(filch_strand_of(f)->pool)), op);
+        filch_op_await_end(f, op, FILCH_NO_DEADLINE);
     }
-    await(f, op, FILCH_NO_DEADLINE);
     if (op->result == -ECANCELED)
         filch_op_undo(op);
     filch_unshield(f, shield);
@@ -359,27 +446,37 @@ static void take_back(filch_slot *f, filch_op *op)
 
 static void take_back_all(filch_slot *f, filch_io *io, int fd)
 {
-    filch_fd *known = fd_of(io, fd);
+    filch_fd *known = filch_io_fd(io, fd);
 
     if (!known)
         return;
     /* relaxed: as in count. */
     filch_store_relaxed(&known->is_socket, 0);
+    filch_store_relaxed(&known->where, FILCH_WHERE_UNKNOWN);
     if (filch_load_relaxed(&known->flying) == 0)
         return;
+    /* relaxed: as in filch_io_closings. */
+    filch_fetch_add_relaxed(&known->closings, 1);
     filch_slot *shield = filch_shield(f);
     filch_lock_acquire(&io->lock);
     filch_ring *ring = io->rings;
     filch_ready *ready = io->ready;
     filch_lock_release(&io->lock);
-    for (; ring; ring = filch_ring_next(ring)) {
+    /* relaxed: as in count. */
+    unsigned last = filch_load_relaxed(&known->splices) > 0 ? FILCH_RING_ALLS : FILCH_RING_SPLICES;
+    /* Twice: of those that the first does not find, because an event has just come, the kernel tries each again before it takes the second. */
+    for (; ring; ring = filch_ring_next(ring))
+        for (unsigned i = 0; i < 2 * last; i++) {
+            filch_op cancel = {.fd = fd, .strand = filch_strand_of(f)};
+            filch_ring_cancel_all(ring, &cancel, i % last);
+            filch_op_await_end(f, &cancel, FILCH_NO_DEADLINE);
+        }
+    if (ready) {
         filch_op cancel = {.fd = fd, .strand = filch_strand_of(f)};
         cancel.target = &cancel;
-        filch_ring_cancel(ring, &cancel);
-        await(f, &cancel, FILCH_NO_DEADLINE);
+        filch_ready_cancel_all(ready, &cancel);
+        filch_op_await_end(f, &cancel, FILCH_NO_DEADLINE);
     }
-    if (ready)
-        filch_ready_cancel_all(ready, fd);
     filch_unshield(f, shield);
 }
 
@@ -395,17 +492,23 @@ ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
     /* relaxed: the caller's own, or it flies. */
     if (!is_known(op) || filch_load_relaxed(&op->state) == FILCH_OP_IDLE)
         return -EINVAL;
-    int outcome = await(f, op, deadline_ns);
+    /* In the child of a fork(): it is the parent's. */
+    if (op->strand && !filch_pool_is_alive(((filch_strand *)op->strand)->pool) && !filch_op_is_done(op))
+        return -EOWNERDEAD;
+    int outcome = filch_op_await_end(f, op, deadline_ns);
     if (outcome < 0)
         take_back(f, op);
     if (op->strand) {
-        filch_io *io = filch_io_get(filch_strand_of(f)->pool);
-        count(io, op->fd, -1u);
-        filch_fd *fd = fd_of(io, op->fd);
+        filch_pool *pool = filch_strand_of(f)->pool;
+        count(pool, op, -1u);
+        filch_fd *fd = filch_io_fd(filch_io_get(pool), op->fd);
         /* relaxed: a hint. */
         if (fd && op->code == FILCH_OP_recv && op->result >= 0)
             filch_store_relaxed(&fd->is_socket, 1);
     }
+    /* Without a ring: ready, but what it does may block all the same. */
+    if (op->strand && !op->source && filch_op_has_to_be_ready(op))
+        call_blocking(f, op, deadline_ns);
     op->strand = NULL;
     /* relaxed: it is the caller's again. */
     filch_store_relaxed(&op->state, FILCH_OP_IDLE);
@@ -418,9 +521,11 @@ ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 
     if (!is_known(op))
         return -EINVAL;
-    if (!strand)
+    if (!strand) {
+        filch_op_begin(op);
         return filch_op_call_until(op, deadline_ns);
-    return launch(f, strand, op) ? filch_op_wait(f, op, deadline_ns) : op->result;
+    }
+    return launch(f, strand, op, deadline_ns) ? filch_op_wait(f, op, deadline_ns) : op->result;
 }
 
 /* ---- several at once ------------------------------------------------------------------------------ */
@@ -429,8 +534,8 @@ ssize_t filch_write_all(filch_slot *f, int fd, const void *buffer, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t count = filch_write(f, fd, (const char *)buffer + done, bytes - done);
-        if (count < 0)
-            return count;
+        if (count <= 0)
+            return count < 0 ? count : -EIO;
         done += (size_t)count;
     }
     return (ssize_t)bytes;
@@ -440,8 +545,8 @@ ssize_t filch_send_all(filch_slot *f, int fd, const void *buffer, size_t bytes, 
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t count = filch_send(f, fd, (const char *)buffer + done, bytes - done, flags);
-        if (count < 0)
-            return count;
+        if (count <= 0)
+            return count < 0 ? count : -EIO;
         done += (size_t)count;
     }
     return (ssize_t)bytes;

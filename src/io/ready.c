@@ -10,9 +10,13 @@
  *        '--- taken back: ends               '--- any result: ends
  *
  * Lists and marks are under one lock; operations are tried outside of it. One that is taken back while it is tried is marked, and does not get into a list again.
+ *
+ * How many are trying something on a descriptor is counted (`tries`): one for the event that it is about, and one for each splice on its other side. While there are any, the descriptor is not armed, so its
+ * operations are tried by one thread at a time; and who closes it waits until there are none, since what is tried later would be tried on another file.
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/descriptor.h"
 #include "io/io.h"
 
 #include <errno.h>
@@ -30,16 +34,26 @@
 /* In epoll's user data; no descriptor. */
 #define OF_BELL UINT64_MAX
 
+/* What is known of a descriptor. */
+typedef struct place {
+    filch_op *waiting; /* a list */
+    uint32_t tries;
+} place;
+
 struct filch_ready {
     filch_source source; /* of all workers of the pool that do I/O; pending is of all */
     filch_pool *pool;
+    filch_io *io;
     int epoll;
+    filch_atomic_u32 is_kernel_old; /* it has no epoll_pwait2 */
     filch_lock watch; /* of who sleeps in epoll_wait */
     filch_atomic_u32 poll_count;
 
     filch_lock lock;
-    filch_op **waiting; /* for each descriptor, a list */
-    size_t waiting_count;
+    place *places; /* by descriptor */
+    size_t place_count;
+    filch_op *closers;   /* requests that wait until nobody tries anything on their descriptor */
+    size_t splice_count; /* splices in the lists: each is about two descriptors, and in the list of one */
 
     bool has_thread;
     pthread_t thread;
@@ -51,12 +65,15 @@ static uint32_t epoll_events(unsigned poll_events)
     return poll_events; /* the same bits */
 }
 
-/* Under the lock: wait for all events that are wanted. */
+/* Under the lock: wait for all events that are wanted, unless who tries something on it does so afterwards. */
 static int arm(filch_ready *ready, int fd)
 {
+    const place *p = &ready->places[fd];
     struct epoll_event event = {.events = EPOLLONESHOT, .data.u64 = (uint64_t)fd};
 
-    for (const filch_op *op = ready->waiting[fd]; op; op = op->next)
+    if (p->tries > 0)
+        return 0;
+    for (const filch_op *op = p->waiting; op; op = op->next)
         event.events |= epoll_events(filch_op_events(op));
     if (epoll_ctl(ready->epoll, EPOLL_CTL_MOD, fd, &event) == 0)
         return 0;
@@ -68,35 +85,45 @@ static int arm(filch_ready *ready, int fd)
 /* Under the lock. */
 static int make_room(filch_ready *ready, int fd)
 {
-    size_t count = ready->waiting_count ? ready->waiting_count : 64;
+    size_t count = ready->place_count ? ready->place_count : 64;
 
     if (fd < 0)
         return -EBADF;
-    if ((size_t)fd < ready->waiting_count)
+    if ((size_t)fd < ready->place_count)
         return 0;
     while (count <= (size_t)fd)
         count *= 2;
-    filch_op **waiting = filch_calloc(count, sizeof *waiting);
-    if (!waiting)
+    place *places = filch_calloc(count, sizeof *places);
+    if (!places)
         return -ENOMEM;
-    if (ready->waiting_count)
-        memcpy(waiting, ready->waiting, ready->waiting_count * sizeof *waiting);
-    free(ready->waiting);
-    ready->waiting = waiting;
-    ready->waiting_count = count;
+    if (ready->place_count)
+        memcpy(places, ready->places, ready->place_count * sizeof *places);
+    free(ready->places);
+    ready->places = places;
+    ready->place_count = count;
     return 0;
 }
 
-/* Under the lock. False: it is in no list. */
-static bool take_off(filch_ready *ready, filch_op *op)
+/* Under the lock: for both sides of a splice, which is counted at both when it is tried. */
+static int make_room_for(filch_ready *ready, const filch_op *op)
 {
-    filch_op **place = &ready->waiting[op->fd];
+    int err = make_room(ready, op->fd);
+    return err || op->code != FILCH_OP_splice ? err : make_room(ready, op->fd2);
+}
 
-    while (*place && *place != op)
-        place = &(*place)->next;
-    if (!*place)
+/* Under the lock. False: it is not in the list of this descriptor. */
+static bool take_off(filch_ready *ready, filch_op *op, int fd)
+{
+    if (fd < 0 || (size_t)fd >= ready->place_count)
         return false;
-    *place = op->next;
+    filch_op **at = &ready->places[fd].waiting;
+
+    while (*at && *at != op)
+        at = &(*at)->next;
+    if (!*at)
+        return false;
+    *at = op->next;
+    ready->splice_count -= op->code == FILCH_OP_splice;
     return true;
 }
 
@@ -104,17 +131,19 @@ static bool take_off(filch_ready *ready, filch_op *op)
 static int wait_for_event(filch_ready *ready, filch_op *op)
 {
     filch_lock_acquire(&ready->lock);
-    int err = op->is_cancelled ? -ECANCELED : make_room(ready, op->fd);
+    bool is_wanted = !op->is_cancelled && !filch_io_has_closed(ready->io, op);
+    int err = !is_wanted ? -ECANCELED : make_room_for(ready, op);
     if (!err) {
         /* At the end: first come, first served. */
-        filch_op **place = &ready->waiting[op->fd];
-        while (*place)
-            place = &(*place)->next;
+        filch_op **at = &ready->places[filch_op_fd(op)].waiting;
+        while (*at)
+            at = &(*at)->next;
         op->next = NULL;
-        *place = op;
-        err = arm(ready, op->fd);
+        *at = op;
+        ready->splice_count += op->code == FILCH_OP_splice;
+        err = arm(ready, filch_op_fd(op));
         if (err)
-            take_off(ready, op);
+            take_off(ready, op, filch_op_fd(op));
     }
     filch_lock_release(&ready->lock);
     return err;
@@ -134,7 +163,15 @@ static void end(filch_ready *ready, filch_op *op, ssize_t result, filch_ended *e
 {
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&ready->source.pending, -1u);
-    filch_ended_add(ended, op, result);
+    filch_ended_add(ended, filch_op_end(op, result < 0 ? filch_op_fail(op, result) : result));
+}
+
+static void end_all(filch_ready *ready, filch_op *op, ssize_t result, filch_ended *ended)
+{
+    for (filch_op *next; op; op = next) {
+        next = op->next;
+        end(ready, op, result, ended);
+    }
 }
 
 void filch_ready_cancel(filch_ready *ready, filch_op *op)
@@ -143,85 +180,197 @@ void filch_ready_cancel(filch_ready *ready, filch_op *op)
 
     filch_lock_acquire(&ready->lock);
     op->is_cancelled = true;
-    bool was_waiting = (size_t)op->fd < ready->waiting_count && take_off(ready, op);
+    bool was_waiting = take_off(ready, op, op->fd) || take_off(ready, op, op->fd2);
     filch_lock_release(&ready->lock);
     if (was_waiting)
         end(ready, op, -ECANCELED, &ended);
     filch_pool_resume(ready->pool, ended.first);
 }
 
-void filch_ready_cancel_all(filch_ready *ready, int fd)
+/* Under the lock: those of a list that are about this descriptor, before `taken`. */
+static filch_op *take_of(filch_ready *ready, filch_op **at, int fd, filch_op *taken)
+{
+    while (*at) {
+        filch_op *op = *at;
+        bool is_splice = op->code == FILCH_OP_splice;
+        if (op->fd == fd || (is_splice && op->fd2 == fd)) {
+            *at = op->next;
+            op->next = taken;
+            taken = op;
+            ready->splice_count -= is_splice;
+        } else {
+            at = &op->next;
+        }
+    }
+    return taken;
+}
+
+void filch_ready_cancel_all(filch_ready *ready, filch_op *cancel)
 {
     FILCH_ENDED(ended);
-    filch_op *op = NULL, *next;
+    filch_op *taken = NULL;
 
+    filch_op_fly(cancel);
+    /* relaxed: a count. */
+    filch_fetch_add_relaxed(&ready->source.pending, 1);
     filch_lock_acquire(&ready->lock);
-    if ((size_t)fd < ready->waiting_count) {
-        op = ready->waiting[fd];
-        ready->waiting[fd] = NULL;
-    }
+    bool is_known = (size_t)cancel->fd < ready->place_count;
+    if (is_known)
+        taken = take_of(ready, &ready->places[cancel->fd].waiting, cancel->fd, NULL);
+    for (size_t i = 0; i < ready->place_count && ready->splice_count > 0; i++)
+        taken = take_of(ready, &ready->places[i].waiting, cancel->fd, taken);
+    /* A file that has another number, too, would be watched on, and its events taken for those of whatever gets this one. */
+    epoll_ctl(ready->epoll, EPOLL_CTL_DEL, cancel->fd, NULL);
+    bool has_to_wait = is_known && ready->places[cancel->fd].tries > 0;
+    cancel->next = ready->closers;
+    if (has_to_wait)
+        ready->closers = cancel;
     filch_lock_release(&ready->lock);
-    for (; op; op = next) {
-        next = op->next;
-        end(ready, op, -ECANCELED, &ended);
-    }
+    end_all(ready, taken, -ECANCELED, &ended);
+    if (!has_to_wait)
+        end(ready, cancel, 0, &ended);
     filch_pool_resume(ready->pool, ended.first);
 }
 
-/* Those that the event is for leave the list; an error or the end is for all. */
+/* ---- events ----------------------------------------------------------------------------------------------- */
+
+/* Those that the event is for leave the list; an error or the end is for all. What is taken is tried, and then end_tries is called. NULL: nothing is; either nobody wants it, or others are trying, and
+ * arm it afterwards. */
 static filch_op *take_for_event(filch_ready *ready, int fd, uint32_t events)
 {
     filch_op *taken = NULL, **last = &taken;
 
     filch_lock_acquire(&ready->lock);
-    for (filch_op **place = &ready->waiting[fd]; *place;) {
-        filch_op *op = *place;
+    place *p = &ready->places[fd];
+    for (filch_op **at = &p->waiting; *at && p->tries == 0;) {
+        filch_op *op = *at;
         if (events & (epoll_events(filch_op_events(op)) | EPOLLERR | EPOLLHUP)) {
-            *place = op->next;
+            *at = op->next;
             *last = op;
             last = &op->next;
+            if (op->code == FILCH_OP_splice) {
+                ready->splice_count--;
+                ready->places[op->fd == fd ? op->fd2 : op->fd].tries++;
+            }
         } else {
-            place = &op->next;
+            at = &op->next;
         }
     }
     *last = NULL;
-    if (ready->waiting[fd])
+    if (taken)
+        p->tries++;
+    else if (p->waiting)
         arm(ready, fd);
     filch_lock_release(&ready->lock);
     return taken;
 }
 
-static void try_again(filch_ready *ready, filch_op *op, filch_ended *ended)
+/* Under the lock: requests of those who close this descriptor. */
+static filch_op *take_closers(filch_ready *ready, int fd)
 {
-    ssize_t result = filch_op_try(op, true);
-    if (result == -EAGAIN) {
-        result = wait_for_event(ready, op);
-        if (result == 0)
-            return;
+    filch_op *taken = NULL;
+
+    for (filch_op **at = &ready->closers; *at;) {
+        filch_op *op = *at;
+        if (op->fd == fd) {
+            *at = op->next;
+            op->next = taken;
+            taken = op;
+        } else {
+            at = &op->next;
+        }
     }
-    end(ready, op, result, ended);
+    return taken;
+}
+
+/* One who tried something on the descriptor has done so. The last lets go on who closes it, and has it armed for those that wait meanwhile. */
+static void end_tries(filch_ready *ready, int fd, filch_ended *ended)
+{
+    filch_op *closers = NULL, *lost = NULL;
+    int err = 0;
+
+    filch_lock_acquire(&ready->lock);
+    place *p = &ready->places[fd];
+    if (--p->tries == 0) {
+        closers = take_closers(ready, fd);
+        err = p->waiting ? arm(ready, fd) : 0;
+        if (err)
+            lost = take_of(ready, &p->waiting, fd, NULL);
+    }
+    filch_lock_release(&ready->lock);
+    end_all(ready, lost, err, ended);
+    end_all(ready, closers, 0, ended);
+}
+
+bool filch_ready_begin_try(filch_ready *ready, const filch_op *op)
+{
+    filch_lock_acquire(&ready->lock);
+    bool may_try = !filch_io_has_closed(ready->io, op) && make_room_for(ready, op) == 0;
+    if (may_try)
+        ready->places[op->fd].tries++;
+    if (may_try && op->code == FILCH_OP_splice)
+        ready->places[op->fd2].tries++;
+    filch_lock_release(&ready->lock);
+    return may_try;
+}
+
+void filch_ready_end_try(filch_ready *ready, const filch_op *op)
+{
+    FILCH_ENDED(ended);
+
+    end_tries(ready, op->fd, &ended);
+    if (op->code == FILCH_OP_splice)
+        end_tries(ready, op->fd2, &ended);
+    filch_pool_resume(ready->pool, ended.first);
+}
+
+static void try_again(filch_ready *ready, filch_op *op, int fd, filch_ended *ended)
+{
+    int other = op->code != FILCH_OP_splice ? -1 : op->fd == fd ? op->fd2 : op->fd;
+    ssize_t result = filch_op_try(op, true);
+    bool is_over = result != -EAGAIN;
+
+    if (!is_over) {
+        result = wait_for_event(ready, op);
+        is_over = result != 0;
+    }
+    /* Otherwise it is in a list again, and anybody's. */
+    if (is_over)
+        end(ready, op, result, ended);
+    if (other >= 0)
+        end_tries(ready, other, ended);
+}
+
+static void take_event(filch_ready *ready, int fd, uint32_t events, filch_ended *ended)
+{
+    filch_op *op = take_for_event(ready, fd, events);
+
+    if (!op)
+        return;
+    for (filch_op *next; op; op = next) {
+        next = op->next;
+        try_again(ready, op, fd, ended);
+    }
+    end_tries(ready, fd, ended);
 }
 
 static filch_link *take_events(filch_ready *ready, const struct timespec *timeout)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
     FILCH_ENDED(ended);
-    filch_op *next;
 
-    long count = syscall(SYS_epoll_pwait2, ready->epoll, events, EVENTS_AT_ONCE, timeout, NULL, 0);
-    if (count < 0 && errno == ENOSYS) {
+    /* relaxed: who does not know asks the kernel. */
+    bool is_old = filch_load_relaxed(&ready->is_kernel_old);
+    long count = is_old ? -1 : syscall(SYS_epoll_pwait2, ready->epoll, events, EVENTS_AT_ONCE, timeout, NULL, 0);
+    if (is_old || (count < 0 && errno == ENOSYS)) {
+        /* relaxed: as above. */
+        filch_store_relaxed(&ready->is_kernel_old, 1);
         int64_t ms = timeout ? timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000 : -1;
         count = epoll_wait(ready->epoll, events, EVENTS_AT_ONCE, ms > INT32_MAX ? INT32_MAX : (int)ms);
     }
-    for (long i = 0; i < count; i++) {
-        if (events[i].data.u64 == OF_BELL)
-            continue;
-        filch_op *op = take_for_event(ready, (int)events[i].data.u64, events[i].events);
-        for (; op; op = next) {
-            next = op->next;
-            try_again(ready, op, &ended);
-        }
-    }
+    for (long i = 0; i < count; i++)
+        if (events[i].data.u64 != OF_BELL)
+            take_event(ready, (int)events[i].data.u64, events[i].events, &ended);
     return ended.first;
 }
 
@@ -297,12 +446,13 @@ int filch_ready_create(filch_ready **out, filch_io *io, bool has_thread)
     if (!ready)
         return err;
     ready->pool = io->pool;
-    ready->source = (filch_source){.bell = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE),
+    ready->io = io;
+    ready->source = (filch_source){.bell = filch_descriptor_of_ours(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)),
                                    .poll = poll_ready,
                                    .wait = wait_ready,
                                    .hush = hush_ready,
                                    .look = look_ready};
-    ready->epoll = epoll_create1(EPOLL_CLOEXEC);
+    ready->epoll = filch_descriptor_of_ours(epoll_create1(EPOLL_CLOEXEC));
     if (ready->source.bell < 0 || ready->epoll < 0 ||
         epoll_ctl(ready->epoll, EPOLL_CTL_ADD, ready->source.bell, &bell)) {
         err = -errno;
@@ -327,7 +477,7 @@ void filch_ready_forget(filch_ready *ready)
 {
     close(ready->epoll);
     close(ready->source.bell);
-    free(ready->waiting);
+    free(ready->places);
     free(ready);
 }
 

@@ -9,21 +9,18 @@
  *     submissions   written by its thread. `tail` is published with every entry, so that whoever enters the kernel, also the handler of the signal, submits all of them.
  *     completions   read by whoever has the lock `reading`: its thread, or the lookout; if it is taken, there is nothing to do.
  *
- * What others want of it (to take an operation back) they put into the inbox, and ring the bell: an eventfd that the ring polls.
+ * What others want of it (to take an operation back) they put into the inbox (inbox.h), and ring the bell: an eventfd that the ring polls.
  *
- * With the kernel: it reads the tail of the submissions that `publish` stores, release, and writes that of the completions, which `reap` loads, acquire; and the head of these the other way round.
- *
- * Edges
- *   kernel  publish, reap -> reap    carries entries, and their places back.
+ * With the kernel: it reads the tail of the submissions that `publish` stores, release, and writes that of the completions, which `reap` loads, acquire; and the head of these the other way round: [kernel], README.md.
  */
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/memory.h"
-#include "io/io.h"
+#include "io/ring.h"
+#include "io/stream.h"
 
 #include <errno.h>
-#include <linux/io_uring.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -35,34 +32,6 @@
 
 /* How long the lookout waits for the one it has kicked, before it sleeps and looks again: both may be on one CPU. */
 #define KICK_NS 20000
-
-/* Of an operation whose descriptor is non-blocking: waiting for its events, before it is tried again. */
-enum stage { STAGE_ITSELF, STAGE_POLL };
-
-struct filch_ring {
-    filch_source source; /* first: of the worker's thread it is the source */
-    filch_io *io;
-    filch_ring *next; /* in io->rings */
-    int fd;
-    pid_t thread;
-
-    void *rings, *sqes;
-    size_t rings_bytes, sqes_bytes;
-
-    struct io_uring_sqe *sq;
-    filch_atomic_u32 *sq_head, *sq_tail, *sq_flags;
-    uint32_t sq_mask, tail;
-    filch_atomic_u32 has_bell; /* it is being polled */
-
-    filch_lock reading;
-    filch_atomic_u32 *cq_head, *cq_tail;
-    struct io_uring_cqe *cq;
-    uint32_t cq_mask;
-
-    filch_lock inbox_lock;
-    filch_op *inbox;              /* operations to start, in reverse order, under the lock */
-    filch_atomic_u32 inbox_count; /* a hint */
-};
 
 static int enter(int fd, unsigned submit_count, unsigned complete_count, unsigned flags,
                  const struct timespec *timeout)
@@ -78,52 +47,6 @@ static int enter(int fd, unsigned submit_count, unsigned complete_count, unsigne
     long count = syscall(SYS_io_uring_enter, fd, submit_count, complete_count,
                          flags | IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
     return count < 0 ? -errno : (int)count;
-}
-
-/* ---- the kick ----------------------------------------------------------------------------------- */
-
-static struct sigaction old_action;
-
-/* The value is the ring of this thread. Nothing but system calls: we may be anywhere. */
-static void on_kick(int signal, siginfo_t *info, void *context)
-{
-    int saved = errno;
-
-    if (info->si_code == SI_QUEUE && info->si_pid == getpid()) {
-        int fd = info->si_value.sival_int;
-        /* In three steps: a call that submits less than it says does nothing else; an event first lets an operation be tried again, and then complete. */
-        syscall(SYS_io_uring_enter, fd, UINT16_MAX, 0, 0, NULL, 0);
-        syscall(SYS_io_uring_enter, fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
-        syscall(SYS_io_uring_enter, fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
-    } else if (old_action.sa_flags & SA_SIGINFO)
-        old_action.sa_sigaction(signal, info, context);
-    else if (old_action.sa_handler != SIG_DFL && old_action.sa_handler != SIG_IGN)
-        old_action.sa_handler(signal);
-    errno = saved;
-}
-
-static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
-
-static void install_handler(void)
-{
-    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-
-    action.sa_sigaction = on_kick;
-    sigfillset(&action.sa_mask);
-    sigaction(SIGURG, &action, &old_action);
-}
-
-static void kick(filch_ring *ring)
-{
-    siginfo_t info;
-
-    memset(&info, 0, sizeof info);
-    info.si_signo = SIGURG;
-    info.si_code = SI_QUEUE;
-    info.si_pid = getpid();
-    info.si_uid = getuid();
-    info.si_value.sival_int = ring->fd;
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), ring->thread, SIGURG, &info);
 }
 
 /* ---- submissions ---------------------------------------------------------------------------------- */
@@ -152,220 +75,14 @@ static void publish(filch_ring *ring)
     filch_store_release(ring->sq_tail, ++ring->tail);
 }
 
-static void fill_path(struct io_uring_sqe *entry, unsigned opcode, const filch_op *op)
-{
-    entry->opcode = (uint8_t)opcode;
-    entry->fd = op->fd;
-    entry->addr = (uint64_t)(uintptr_t)op->path;
-}
-
-static void fill_buffer(struct io_uring_sqe *entry, unsigned opcode, const filch_op *op)
-{
-    entry->opcode = (uint8_t)opcode;
-    entry->fd = op->fd;
-    entry->addr = (uint64_t)(uintptr_t)op->buffer;
-    entry->len = op->bytes > INT32_MAX ? INT32_MAX : (uint32_t)op->bytes;
-    entry->off = op->offset;
-}
-
-/* False: the kernel has no such operation. */
-static bool fill(struct io_uring_sqe *entry, const filch_op *op)
-{
-    entry->user_data = (uint64_t)(uintptr_t)op;
-    switch ((filch_op_code)op->code) {
-    case FILCH_OP_read:
-        fill_buffer(entry, IORING_OP_READ, op);
-        return true;
-    case FILCH_OP_write:
-        fill_buffer(entry, IORING_OP_WRITE, op);
-        return true;
-    case FILCH_OP_readv:
-        fill_buffer(entry, IORING_OP_READV, op);
-        return true;
-    case FILCH_OP_writev:
-        fill_buffer(entry, IORING_OP_WRITEV, op);
-        return true;
-    case FILCH_OP_recv:
-        fill_buffer(entry, IORING_OP_RECV, op);
-        entry->msg_flags = op->flags;
-        /* Nearly always there is nothing yet: do not try, just wait. */
-        entry->ioprio = op->is_patient ? IORING_RECVSEND_POLL_FIRST : 0;
-        return true;
-    case FILCH_OP_send:
-        fill_buffer(entry, IORING_OP_SEND, op);
-        entry->msg_flags = op->flags | MSG_NOSIGNAL;
-        return true;
-    case FILCH_OP_recvmsg:
-        fill_buffer(entry, IORING_OP_RECVMSG, op);
-        entry->msg_flags = op->flags;
-        entry->len = 1;
-        return true;
-    case FILCH_OP_sendmsg:
-        fill_buffer(entry, IORING_OP_SENDMSG, op);
-        entry->msg_flags = op->flags | MSG_NOSIGNAL;
-        entry->len = 1;
-        return true;
-    case FILCH_OP_accept:
-        fill_buffer(entry, IORING_OP_ACCEPT, op);
-        entry->addr2 = (uint64_t)(uintptr_t)op->path;
-        entry->accept_flags = op->flags | SOCK_CLOEXEC;
-        return true;
-    case FILCH_OP_connect:
-        fill_path(entry, IORING_OP_CONNECT, op);
-        entry->off = op->bytes;
-        return true;
-    case FILCH_OP_poll:
-        entry->opcode = IORING_OP_POLL_ADD;
-        entry->fd = op->fd;
-        entry->poll32_events = op->flags;
-        return true;
-    case FILCH_OP_splice:
-        entry->opcode = IORING_OP_SPLICE;
-        entry->fd = op->fd;
-        entry->off = op->offset;
-        entry->splice_fd_in = op->fd2;
-        entry->splice_off_in = (uint64_t)(uintptr_t)op->path;
-        entry->len = op->bytes > INT32_MAX ? INT32_MAX : (uint32_t)op->bytes;
-        entry->splice_flags = op->flags;
-        return true;
-    case FILCH_OP_open:
-        fill_path(entry, IORING_OP_OPENAT, op);
-        entry->open_flags = op->flags | O_CLOEXEC;
-        entry->len = op->mode;
-        return true;
-    case FILCH_OP_statx:
-        fill_path(entry, IORING_OP_STATX, op);
-        entry->len = op->mode;
-        entry->off = (uint64_t)(uintptr_t)op->buffer;
-        entry->statx_flags = op->flags;
-        return true;
-    case FILCH_OP_fsync:
-        entry->opcode = IORING_OP_FSYNC;
-        entry->fd = op->fd;
-        entry->fsync_flags = op->flags ? IORING_FSYNC_DATASYNC : 0;
-        return true;
-    case FILCH_OP_rename:
-        fill_path(entry, IORING_OP_RENAMEAT, op);
-        entry->len = (uint32_t)op->fd2;
-        entry->off = (uint64_t)(uintptr_t)op->buffer;
-        entry->rename_flags = op->flags;
-        return true;
-    case FILCH_OP_unlink:
-        fill_path(entry, IORING_OP_UNLINKAT, op);
-        entry->unlink_flags = op->flags;
-        return true;
-    case FILCH_OP_mkdir:
-        fill_path(entry, IORING_OP_MKDIRAT, op);
-        entry->len = op->mode;
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* An entry for it, to be published. False: there is no place. */
-static bool prepare(filch_ring *ring, filch_op *op)
+static bool prepare(filch_ring *ring, const filch_op *op)
 {
     struct io_uring_sqe *entry = get_entry(ring);
 
-    if (!entry)
-        return false;
-    if (op->target) {
-        entry->opcode = IORING_OP_ASYNC_CANCEL;
-        if (op->target == op) {
-            entry->fd = op->fd;
-            entry->cancel_flags = IORING_ASYNC_CANCEL_FD | IORING_ASYNC_CANCEL_ALL;
-        } else {
-            entry->addr = (uint64_t)(uintptr_t)op->target;
-        }
-        entry->user_data = (uint64_t)(uintptr_t)op;
-    } else if (op->stage == STAGE_POLL) {
-        entry->opcode = IORING_OP_POLL_ADD;
-        entry->fd = op->fd;
-        entry->poll32_events = filch_op_events(op);
-        entry->user_data = (uint64_t)(uintptr_t)op;
-    } else {
-        fill(entry, op);
-    }
-    return true;
-}
-
-/* Under the lock. */
-static void push(filch_ring *ring, filch_op *op)
-{
-    op->next = ring->inbox;
-    ring->inbox = op;
-    /* relaxed: a hint; who waits in the kernel is woken by the bell. */
-    filch_fetch_add_relaxed(&ring->inbox_count, 1);
-}
-
-/* One that takes back another marks it. */
-static void put_into_inbox(filch_ring *ring, filch_op *op)
-{
-    filch_lock_acquire(&ring->inbox_lock);
-    if (op->target && op->target != op)
-        op->target->is_cancelled = true;
-    push(ring, op);
-    filch_lock_release(&ring->inbox_lock);
-}
-
-static void end(filch_ring *ring, filch_op *op, ssize_t result, filch_ended *ended)
-{
-    /* relaxed: a count. */
-    filch_fetch_add_relaxed(&ring->source.pending, -1u);
-    filch_ended_add(ended, op, result);
-}
-
-/* To be carried out once more, or later. False: it has been taken back, and who did that would not find it any more. */
-static bool put_back(filch_ring *ring, filch_op *op)
-{
-    filch_lock_acquire(&ring->inbox_lock);
-    bool is_wanted = !op->is_cancelled;
-    if (is_wanted)
-        push(ring, op);
-    filch_lock_release(&ring->inbox_lock);
-    return is_wanted;
-}
-
-/* False: some are still there, since the kernel takes no more now. */
-static bool empty_inbox(filch_ring *ring, filch_ended *ended)
-{
-    filch_op *op = NULL, *next;
-
-    /* relaxed: a hint, as above. */
-    if (filch_load_relaxed(&ring->inbox_count) == 0)
-        return true;
-    filch_lock_acquire(&ring->inbox_lock);
-    for (filch_op *last = ring->inbox; last; last = next) {
-        next = last->next;
-        last->next = op;
-        op = last;
-    }
-    ring->inbox = NULL;
-    /* relaxed: as above. */
-    filch_store_relaxed(&ring->inbox_count, 0);
-    filch_lock_release(&ring->inbox_lock);
-    for (; op; op = next) {
-        next = op->next;
-        if (prepare(ring, op)) {
-            filch_op_hand_on(op);
-            publish(ring);
-        } else if (!put_back(ring, op)) {
-            end(ring, op, -ECANCELED, ended);
-        }
-    }
-    /* relaxed: as above. */
-    return filch_load_relaxed(&ring->inbox_count) == 0;
-}
-
-void filch_ring_start(filch_ring *ring, filch_op *op)
-{
-    /* relaxed: of its thread; the reader of completions may be another, hence no plain store. */
-    filch_fetch_add_relaxed(&ring->source.pending, 1);
-    if (prepare(ring, op))
-        publish(ring);
-    else
-        put_into_inbox(ring, op);
+    if (entry)
+        filch_op_fill(op, entry);
+    return entry;
 }
 
 static void ring_bell(filch_ring *ring)
@@ -375,28 +92,134 @@ static void ring_bell(filch_ring *ring)
         ;
 }
 
-void filch_ring_cancel(filch_ring *ring, filch_op *cancel)
+static void cancel(filch_ring *ring, filch_op *request)
 {
-    filch_op_fly(cancel);
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&ring->source.pending, 1);
-    put_into_inbox(ring, cancel);
+    filch_inbox_push(&ring->inbox, request);
     ring_bell(ring);
+}
+
+void filch_ring_drop(filch_ring *ring, unsigned code, filch_stream_item item)
+{
+    if (item.buffer != FILCH_NO_BUFFER)
+        filch_buffers_give(&ring->buffers, item.buffer);
+    else if (code == FILCH_OP_accept && item.result >= 0)
+        close(item.result);
+}
+
+/* One more for a stream, or the last. */
+static void put_into_stream(filch_ring *ring, filch_op *op, filch_stream_item item, bool is_last,
+                            filch_ended *ended)
+{
+    filch_stream *stream = (filch_stream *)((char *)op - offsetof(filch_stream, op));
+    unsigned code = op->code; /* it may be gone after the last */
+    filch_stream_news news = filch_stream_put(stream, item, is_last);
+
+    if (news.is_to_stop)
+        cancel(ring, &stream->stop);
+    if (news.is_refused)
+        filch_ring_drop(ring, code, item);
+    filch_ended_add(ended, news.strand);
+}
+
+static filch_strand *end_stop(filch_op *op)
+{
+    return filch_stream_end_stop((filch_stream *)((char *)op - offsetof(filch_stream, stop)));
+}
+
+static void end(filch_ring *ring, filch_op *op, ssize_t result, filch_ended *ended)
+{
+    /* relaxed: a count. */
+    filch_fetch_add_relaxed(&ring->source.pending, -1u);
+    if (op->stage == FILCH_STAGE_STREAM)
+        put_into_stream(ring, op, (filch_stream_item){(int)result, FILCH_NO_BUFFER}, true, ended);
+    else
+        filch_ended_add(ended, op->stage == FILCH_STAGE_STOP ? end_stop(op) : filch_op_end(op, result));
+}
+
+static void end_served(filch_ring *ring, filch_ended *ended)
+{
+    filch_op *op = filch_inbox_take_served(&ring->inbox);
+    if (op)
+        end(ring, op, 0, ended);
+}
+
+/* False: some are still there, since the kernel takes no more now. */
+static bool empty_inbox(filch_ring *ring, filch_ended *ended)
+{
+    filch_op *next;
+
+    if (filch_inbox_seems_empty(&ring->inbox))
+        return true;
+    /* acq_rel [submitting] */
+    filch_exchange_acq_rel(&ring->is_submitting, 1);
+    filch_op *op = filch_inbox_take_all(&ring->inbox);
+    end_served(ring, ended);
+    for (; op; op = next) {
+        next = op->next;
+        /* A request that came later may have been carried out before it, by the handler: it did not find it. */
+        if (filch_io_has_closed(ring->io, op)) {
+            end(ring, op, -ECANCELED, ended);
+        } else if (prepare(ring, op)) {
+            filch_op_hand_on(op);
+            publish(ring);
+        } else if (!filch_inbox_put_back(&ring->inbox, op)) {
+            end(ring, op, -ECANCELED, ended);
+        }
+    }
+    /* release [submitting] */
+    filch_store_release(&ring->is_submitting, 0);
+    return filch_inbox_seems_empty(&ring->inbox);
+}
+
+void filch_ring_start(filch_ring *ring, filch_op *op)
+{
+    /* relaxed: of its thread; the reader of completions may be another, hence no plain store. */
+    filch_fetch_add_relaxed(&ring->source.pending, 1);
+    if (prepare(ring, op))
+        publish(ring);
+    else
+        filch_inbox_push(&ring->inbox, op);
+}
+
+void filch_ring_cancel(filch_ring *ring, filch_op *request)
+{
+    filch_op_fly(request);
+    cancel(ring, request);
+}
+
+void filch_ring_cancel_all(filch_ring *ring, filch_op *request, filch_ring_all which)
+{
+    static const unsigned char opcodes[FILCH_RING_ALLS] = {[FILCH_RING_SPLICES] = IORING_OP_SPLICE, [FILCH_RING_POLLS] = IORING_OP_POLL_ADD};
+
+    request->target = request;
+    request->mode = opcodes[which];
+    filch_ring_cancel(ring, request);
 }
 
 /* ---- completions ---------------------------------------------------------------------------------- */
 
+/* Was it only interrupted? A splice that the kernel takes back says so with a number of its own (ERESTARTSYS), which no program should see. */
+static bool is_interrupted(int result)
+{
+    return result == -EINTR || (result <= -512 && result >= -516);
+}
+
 /* Is it to be carried out once more? */
 static bool is_repeated(filch_op *op, int result)
 {
-    if (op->target)
+    if (op->target || op->stage == FILCH_STAGE_STREAM)
         return false;
-    if (op->stage == STAGE_POLL && result >= 0)
-        op->stage = STAGE_ITSELF;
-    else if (op->stage == STAGE_ITSELF && result == -EAGAIN && filch_op_events(op))
-        op->stage = STAGE_POLL;
+    if (result == -EAGAIN)
+        filch_op_find_wait(op);
+    if (op->stage == FILCH_STAGE_POLL && result >= 0)
+        op->stage = FILCH_STAGE_ITSELF;
+    else if (op->stage == FILCH_STAGE_ITSELF && result == -EAGAIN && filch_op_events(op))
+        op->stage = FILCH_STAGE_POLL;
     else
-        return result == -EINTR;
+        /* Who closes a descriptor takes back more than is meant: what flies on a duplicate of it, and splices of others. Those that are meant are not carried out again: filch_io_has_closed, is_cancelled. */
+        return is_interrupted(result) || result == -ECANCELED;
     return true;
 }
 
@@ -424,6 +247,20 @@ static void fetch_ahead(filch_ring *ring, uint32_t head, uint32_t tail)
     }
 }
 
+/* A completion of a stream that has a buffer, or that others follow. */
+static void read_stream(filch_ring *ring, filch_op *op, const struct io_uring_cqe *entry, filch_ended *ended)
+{
+    bool is_last = !(entry->flags & IORING_CQE_F_MORE);
+    filch_stream_item item = {entry->res, entry->flags & IORING_CQE_F_BUFFER
+                                              ? entry->flags >> IORING_CQE_BUFFER_SHIFT
+                                              : FILCH_NO_BUFFER};
+
+    if (is_last)
+        /* relaxed: a count. */
+        filch_fetch_add_relaxed(&ring->source.pending, -1u);
+    put_into_stream(ring, op, item, is_last, ended);
+}
+
 /* Returns whether the bell was among them. */
 static bool reap(filch_ring *ring, filch_ended *ended)
 {
@@ -447,9 +284,13 @@ static bool reap(filch_ring *ring, filch_ended *ended)
             continue;
         }
         filch_op_meet(op);
+        if (entry->flags & IORING_CQE_F_MORE || entry->flags & IORING_CQE_F_BUFFER) {
+            read_stream(ring, op, entry, ended);
+            continue;
+        }
         /* By the inbox, since we may not be its thread. */
         bool is_over = !is_repeated(op, entry->res);
-        if (is_over || !put_back(ring, op))
+        if (is_over || filch_io_has_closed(ring->io, op) || !filch_inbox_put_back(&ring->inbox, op))
             end(ring, op, is_over ? entry->res : -ECANCELED, ended);
     }
     /* release [kernel] */
@@ -520,17 +361,26 @@ static filch_link *look_after_ring(filch_source *source, bool *is_near)
     filch_ring *ring = (filch_ring *)source;
     FILCH_ENDED(ended);
 
-    if (!has_completions(ring) && has_to_enter(ring)) {
+    filch_op *over = filch_inbox_seems_empty(&ring->inbox) ? NULL : filch_inbox_hasten(&ring->inbox);
+    if (over) {
+        end(ring, over->target, -ECANCELED, &ended);
+        end(ring, over, 0, &ended);
+    }
+    if (filch_inbox_has_urgent(&ring->inbox) || (!has_completions(ring) && has_to_enter(ring))) {
         uint64_t since_ns = filch_clock_ns();
-        kick(ring);
+        filch_ring_kick(ring);
         while (!has_completions(ring) && filch_clock_ns() - since_ns < KICK_NS)
             filch_pause();
         *is_near = true;
     }
-    /* Its thread may have gone to sleep meanwhile, and be called: then it was the bell for which it waits; or there is something for it to submit.
-     * relaxed: as above; our own. */
-    if (reap(ring, &ended) || filch_load_relaxed(&ring->inbox_count) > 0)
+    end_served(ring, &ended);
+    /* Its thread may have gone to sleep meanwhile, and be called: then it was the bell for which it waits; or there is something for it to submit. */
+    bool has_rung = reap(ring, &ended);
+    if (has_rung || !filch_inbox_seems_empty(&ring->inbox))
         ring_bell(ring);
+    /* relaxed: as in reap. Nobody hears it any more: a signal wakes it, too, and it listens again. */
+    if (has_rung && !filch_load_relaxed(&ring->has_bell))
+        filch_ring_kick(ring);
     return ended.first;
 }
 
@@ -587,17 +437,17 @@ int filch_ring_create(filch_ring **out, filch_io *io)
 
     if (!ring)
         return err;
-    pthread_once(&handler_once, install_handler);
+    filch_kick_prepare();
     ring->io = io;
     ring->thread = (pid_t)syscall(SYS_gettid);
-    ring->source = (filch_source){.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+    ring->source = (filch_source){.bell = filch_descriptor_of_ours(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
                                   .poll = poll_ring,
                                   .wait = wait_in_ring,
                                   .look = look_after_ring};
     err = -errno;
     if (ring->source.bell < 0)
         goto free_ring;
-    ring->fd = (int)syscall(SYS_io_uring_setup, io->ring_entries, &params);
+    ring->fd = filch_descriptor_of_ours((int)syscall(SYS_io_uring_setup, io->ring_entries, &params));
     err = -errno;
     if (ring->fd < 0)
         goto close_bell;
@@ -625,8 +475,22 @@ void filch_ring_destroy(filch_ring *ring)
     munmap(ring->sqes, ring->sqes_bytes);
     munmap(ring->rings, ring->rings_bytes);
     close(ring->fd);
+    filch_buffers_fini(&ring->buffers);
     close(ring->source.bell);
     free(ring);
+}
+
+bool filch_ring_has_buffers(filch_ring *ring)
+{
+    /* Tests have few. */
+    unsigned count = ring->io->ring_entries < 64 ? 4 : 256;
+
+    return ring->buffers.queue || filch_buffers_init(&ring->buffers, ring->fd, count) == 0;
+}
+
+filch_buffers *filch_ring_buffers(filch_ring *ring)
+{
+    return &ring->buffers;
 }
 
 filch_ring *filch_ring_before(filch_ring *ring, filch_ring *others)

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "join/wait.h"
 #include "worker/part.h"
+#include "worker/thread.h"
 
 #include <errno.h>
 #include <filch/blocking.h>
@@ -40,9 +41,11 @@ struct call {
 
 typedef struct lane {
     filch_lock lock;
+    const filch_pool *pool; /* NULL under the model checker */
     filch_link *first, **last;
     filch_atomic_u32 queued_count; /* written under the lock; idle threads look at it without */
     unsigned thread_count, idle_count, thread_limit;
+    bool has_lingerer;      /* one of the idle threads looks for the bell without sleeping */
     filch_atomic_u32 bell;  /* raised to wake idle threads */
     filch_atomic_u32 alive; /* thread_count, for who waits for its end */
     bool is_ending;
@@ -100,10 +103,16 @@ static bool wait_for_call(lane *l)
     /* relaxed: under the lock, this one and the next. */
     uint32_t bell = filch_load_relaxed(&l->bell);
     l->idle_count++;
+    if (!l->has_lingerer) {
+        l->has_lingerer = true;
+        filch_lock_release(&l->lock);
+        /* relaxed: a hint; the lock tells. */
+        while (filch_load_relaxed(&l->bell) == bell && filch_clock_ns() - since_ns < LINGER_NS)
+            filch_pause();
+        filch_lock_acquire(&l->lock);
+        l->has_lingerer = false;
+    }
     filch_lock_release(&l->lock);
-    /* relaxed: a hint; the lock tells. */
-    while (filch_load_relaxed(&l->bell) == bell && filch_clock_ns() - since_ns < LINGER_NS)
-        filch_pause();
     /* relaxed: as above. */
     while (filch_load_relaxed(&l->bell) == bell && err != -ETIMEDOUT)
         err = filch_futex_wait(&l->bell, bell, &last);
@@ -117,6 +126,8 @@ static void *serve(void *argument)
     lane *l = argument;
     call *c;
 
+    if (l->pool)
+        filch_thread_assist(l->pool);
     filch_lock_acquire(&l->lock);
     do
         while ((c = take(l)))
@@ -155,7 +166,8 @@ static void ring(lane *l, int count)
 {
     /* relaxed: under the lock, which carries what the bell is about. */
     filch_fetch_add_relaxed(&l->bell, 1);
-    filch_futex_wake(&l->bell, count);
+    if (count > 0)
+        filch_futex_wake(&l->bell, count);
 }
 
 static void end_lane(lane *l)
@@ -199,6 +211,7 @@ static offload *get_offload(filch_pool *pool)
         return NULL;
     o->part = (filch_part){destroy, forget};
     for (int i = 0; i < FILCH_LANE_COUNT; i++) {
+        o->lanes[i].pool = pool;
         o->lanes[i].last = &o->lanes[i].first;
         o->lanes[i].thread_limit = thread_limits[i];
     }
@@ -220,7 +233,8 @@ static bool queue_call(lane *l, call *c)
     uint32_t queued_count = filch_load_relaxed(&l->queued_count) + 1;
     filch_store_relaxed(&l->queued_count, queued_count);
     if (l->idle_count >= queued_count) {
-        ring(l, 1);
+        /* Who lingers hears the bell without a wake-up, and takes one. */
+        ring(l, l->has_lingerer && queued_count == 1 ? 0 : 1);
         return true;
     }
     if (l->thread_count < l->thread_limit)
@@ -247,6 +261,7 @@ static call_state wait_for_end(filch_slot *f, lane *l, call *c)
     filch_waiting waiting;
 
     filch_waiting_begin(&waiting, f, "a call that blocks");
+    waiting.is_firm = true;
     filch_lock_acquire(&l->lock);
     bool is_done = c->state == CALL_DONE;
     c->waiting = &waiting;

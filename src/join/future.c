@@ -58,6 +58,8 @@ int filch_await_until(filch_slot *f, filch_future *future, void **value, uint64_
     filch_waiter waiter = {.waiting = &waiting};
     int outcome = 0;
 
+    if (!future)
+        return -EINVAL;
     if (!filch_future_is_ready(future)) {
         filch_waiting_begin(&waiting, f, "a future");
         filch_lock_acquire(filch_future_lock(future));

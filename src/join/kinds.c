@@ -7,7 +7,7 @@
  * cannot take what it wants, so its entries are hints, and a task belongs to whoever claims it.
  *
  * Edges
- *   task-done     run_stolen in src/worker/worker.c -> join_on
+ *   task-done     run_stolen in src/worker/run.c -> join_on
  *                 filch_join_wait, where the deque has told that it was stolen.
  *   asked         filch_split_ask -> filch_serve_deque, and back
  *                 carries the thief's place among the idle workers, or what was pushed.
@@ -147,8 +147,15 @@ RARE bool join_rest(filch_slot *task)
 
     if (kind->take_last && kind->take_last(strand->deque))
         return true;
-    filch_join_wait(strand, task);
-    return false;
+    for (;;) {
+        filch_join_wait(strand, task);
+        /* acquire [task-done] */
+        if (filch_load_acquire(&task->state) == FILCH_TASK_DONE)
+            return false;
+        /* A guest had it, and has given it back. */
+        if (filch_task_claim(task))
+            return true;
+    }
 }
 
 /* `join_asked` serves whoever has asked, and then does the rest: this without that. */

@@ -3,7 +3,8 @@
  * A scope counts its tasks, and one for itself until it is being closed. Whoever counts to zero says so to the closer, under the lock, and the closer
  * takes the lock once more before it returns: so nobody touches a scope that is gone.
  *
- * Strands that run a task of the scope are in its list from their first wait on, for filch_scope_cancel to find.
+ * Strands that run a task of the scope are in its list from their first wait on, for filch_scope_cancel to find. Of one that waits for the end of a scope of its own, that is
+ * cancelled with it.
  *
  * Edges
  *   scope-done      end_task -> filch_scope_close         carries all that the tasks did.
@@ -27,6 +28,12 @@ _Static_assert(sizeof(filch_lock) == sizeof(filch_atomic_u32), "a lock of the pu
 static filch_lock *lock_of(filch_scope *scope)
 {
     return (filch_lock *)&scope->lock;
+}
+
+/* False: this is the child of a fork(), and those who have the lock, or run the tasks, are threads of its parent. */
+static bool is_ours(const filch_scope *scope)
+{
+    return filch_pool_is_alive(scope->pool) && scope->generation == scope->pool->generation;
 }
 
 static filch_waiters *spawners_of(filch_scope *scope)
@@ -68,14 +75,20 @@ static void cancel(filch_scope *scope, uint32_t why, filch_link ***last)
 {
     filch_lock_acquire(lock_of(scope));
     /* relaxed: under the lock. */
-    if (!filch_load_relaxed(&scope->mark)) {
+    bool is_first = !filch_load_relaxed(&scope->mark);
+    if (is_first)
         /* seq_cst [cancel-or-wait] */
         filch_store_seq_cst(&scope->mark, why);
-        for (filch_strand *strand = scope->strands; strand; strand = strand->scope_next)
-            if (filch_wait_cancel(&strand->wait) == FILCH_WAIT_RESUME) {
-                **last = &strand->link;
-                *last = &strand->link.next;
-            }
+    for (filch_strand *strand = is_first ? scope->strands : NULL; strand;
+         strand = strand->scope_next) {
+        if (filch_wait_cancel(&strand->wait) != FILCH_WAIT_RESUME)
+            continue;
+        **last = &strand->link;
+        *last = &strand->link.next;
+        /* It would do so itself, but perhaps not soon: the tasks of that scope may have all workers. It is ours until it is resumed, and so is what it waits for. Locks are
+         * taken from the outer scope to the inner one. */
+        if (strand->closes && strand->closes->pool == scope->pool)
+            cancel(strand->closes, ECANCELED, last);
     }
     filch_lock_release(lock_of(scope));
 }
@@ -95,7 +108,8 @@ static void cancel_and_resume(filch_scope *scope, uint32_t why)
 
 void filch_scope_cancel(filch_scope *scope)
 {
-    cancel_and_resume(scope, ECANCELED);
+    if (scope && is_ours(scope))
+        cancel_and_resume(scope, ECANCELED);
 }
 
 static void pass_deadline(filch_timer *timer, filch_link ***last)
@@ -106,9 +120,18 @@ static void pass_deadline(filch_timer *timer, filch_link ***last)
 bool filch_is_cancelled(filch_slot *f)
 {
     filch_strand *strand = f ? filch_strand_of(f) : NULL;
+    filch_scope *scope = strand && !filch_strand_is_shielded(strand, f) ? strand->scope : NULL;
+
+    if (!scope)
+        return false;
     /* relaxed: a task that learns of it late waits later. */
-    return strand && strand->scope && !filch_strand_is_shielded(strand, f) &&
-           filch_load_relaxed(&strand->scope->mark);
+    uint32_t mark = filch_load_relaxed(&scope->mark);
+    if (mark || !filch_strand_can_leave(strand))
+        return mark;
+    /* Where all workers compute, nobody else looks at the clock. */
+    filch_pool_fire_timers(strand->pool);
+    /* relaxed: as above. */
+    return filch_load_relaxed(&scope->mark);
 }
 
 filch_slot *filch_shield(filch_slot *f)
@@ -141,9 +164,15 @@ int filch_scope_open(filch_scope *scope, filch_slot *f, filch_pool *pool,
         pool = filch_strand_of(f)->pool;
     if (!scope || !pool || (options && options->size != sizeof o))
         return -EINVAL;
+    int err = filch_pool_check(pool);
+    if (err)
+        return err;
     if (options)
         o = *options;
+    /* relaxed: a count; who destroys the pool over a scope that is just being opened or closed has a race anyway. */
+    filch_fetch_add_relaxed(&pool->scopes, 1);
     *scope = (filch_scope){.pool = pool,
+                           .generation = pool->generation,
                            .task_count = {1},
                            .task_limit = o.task_limit,
                            .cancel_on_error = o.cancel_on_error,
@@ -160,49 +189,53 @@ int filch_scope_open(filch_scope *scope, filch_slot *f, filch_pool *pool,
     return 0;
 }
 
-/* Wait until there are fewer tasks than the limit, and count one more. */
+/* Count one more, if there are fewer than the limit. */
+static bool try_enter(filch_scope *scope, bool is_own, filch_waiter *waiter)
+{
+    filch_lock_acquire(lock_of(scope));
+    bool is_in = is_own || scope->running_count < scope->task_limit;
+    if (is_in)
+        scope->running_count++;
+    else if (waiter)
+        filch_waiters_push(spawners_of(scope), waiter);
+    filch_lock_release(lock_of(scope));
+    return is_in;
+}
+
+/* Wait until there are fewer tasks than the limit, and count one more. One of these tasks does not wait: it might be for its own end. */
 static int enter_limited(filch_slot *f, filch_scope *scope)
 {
     filch_waiting waiting;
     filch_waiter waiter = {.waiting = &waiting};
-    int outcome = 0;
+    int outcome = -ETIMEDOUT;
 
-    filch_lock_acquire(lock_of(scope));
-    if (scope->running_count < scope->task_limit) {
-        scope->running_count++;
-        filch_lock_release(lock_of(scope));
+    if (try_enter(scope, f && filch_strand_of(f)->scope == scope, NULL))
         return 0;
-    }
-    filch_lock_release(lock_of(scope));
-
-    filch_waiting_begin(&waiting, f, "the task limit of a scope");
-    filch_lock_acquire(lock_of(scope));
-    bool is_in = scope->running_count < scope->task_limit;
-    if (is_in)
-        scope->running_count++;
-    else
-        filch_waiters_push(spawners_of(scope), &waiter);
-    filch_lock_release(lock_of(scope));
-    if (is_in) {
-        filch_waiting_drop(&waiting);
-        return 0;
-    }
-    outcome = filch_waiting_wait(&waiting, FILCH_NEVER_NS);
-    if (outcome < 0) {
-        filch_lock_acquire(lock_of(scope));
-        filch_waiters_remove(spawners_of(scope), &waiter);
-        filch_lock_release(lock_of(scope));
+    while (outcome == -ETIMEDOUT) {
+        uint64_t help_ns = filch_pool_help(scope->pool);
+        filch_waiting_begin(&waiting, f, "the task limit of a scope");
+        if (try_enter(scope, false, &waiter)) {
+            filch_waiting_drop(&waiting);
+            return 0;
+        }
+        outcome = filch_waiting_wait(&waiting, help_ns == FILCH_NEVER_NS ? FILCH_NEVER_NS : filch_after_ns(help_ns));
+        if (outcome < 0) {
+            filch_lock_acquire(lock_of(scope));
+            filch_waiters_remove(spawners_of(scope), &waiter);
+            filch_lock_release(lock_of(scope));
+        }
     }
     return outcome;
 }
 
-/* One of the limited has ended: its place goes to who waits, or is free. */
+/* One of the limited has ended: its place goes to who waits, or is free. There may have been more than the limit. */
 static void leave_limited(filch_scope *scope)
 {
     filch_wakes wakes = {NULL, NULL};
 
     filch_lock_acquire(lock_of(scope));
-    if (!filch_waiters_wake(spawners_of(scope), &wakes))
+    if (scope->running_count > scope->task_limit ||
+        !filch_waiters_wake(spawners_of(scope), &wakes))
         scope->running_count--;
     filch_lock_release(lock_of(scope));
     filch_wakes_go(&wakes);
@@ -233,6 +266,15 @@ static void run_task(filch_slot *f, void *arg)
     spawned->run(f, spawned, is_cancelled ? -ECANCELED : 0);
 }
 
+/* The first counts. */
+static void keep_error(filch_scope *scope, int err)
+{
+    filch_lock_acquire(lock_of(scope));
+    if (!scope->error)
+        scope->error = err;
+    filch_lock_release(lock_of(scope));
+}
+
 static void end_spawned(filch_job *job, filch_pool *pool)
 {
     filch_spawned *spawned = (filch_spawned *)job;
@@ -243,10 +285,7 @@ static void end_spawned(filch_job *job, filch_pool *pool)
     free(spawned);
     /* relaxed: what a task of a cancelled scope says of its cancellation is no news. */
     if (err < 0 && !(err == -ECANCELED && filch_load_relaxed(&scope->mark))) {
-        filch_lock_acquire(lock_of(scope));
-        if (!scope->error)
-            scope->error = err;
-        filch_lock_release(lock_of(scope));
+        keep_error(scope, err);
         if (scope->cancel_on_error)
             cancel_and_resume(scope, ECANCELED);
     }
@@ -285,6 +324,8 @@ int filch_spawn_task(filch_slot *f, filch_scope *scope, filch_spawned_fn *run, s
     size_t local_count = copy_locals(f, NULL);
     size_t local_bytes = local_count * sizeof(filch_binding), all_bytes;
 
+    if (!is_ours(scope))
+        return -EOWNERDEAD;
     /* relaxed: a task that is spawned in the last moment does not run. */
     if (filch_load_relaxed(&scope->mark))
         return -ECANCELED;
@@ -350,8 +391,21 @@ int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const
 
 /* ---- close ------------------------------------------------------------------------------------- */
 
-/* Wait for the end of all tasks. False: the caller was cancelled. */
-static bool wait_for_all(filch_slot *f, filch_scope *scope)
+/* Who cancels the waiter finds the scope, and cancels it, too. */
+static int wait_for_end(filch_waiting *waiting, filch_scope *scope, uint64_t deadline_ns)
+{
+    filch_strand *strand = waiting->strand;
+
+    if (strand)
+        strand->closes = scope;
+    int outcome = filch_waiting_wait(waiting, deadline_ns);
+    if (strand)
+        strand->closes = NULL;
+    return outcome;
+}
+
+/* Wait for the end of all tasks. 0; or why the caller cannot go on waiting: it was cancelled, or nobody could run what it has forked. */
+static int wait_for_all(filch_slot *f, filch_scope *scope)
 {
     filch_waiting waiting;
     bool is_done;
@@ -369,30 +423,38 @@ static bool wait_for_all(filch_slot *f, filch_scope *scope)
         if (is_done)
             filch_waiting_drop(&waiting);
         else
-            outcome = filch_waiting_wait(&waiting, deadline_ns);
+            outcome = wait_for_end(&waiting, scope, deadline_ns);
         /* Also when it is done: whoever said so must have let go of the lock. */
         filch_lock_acquire(lock_of(scope));
         scope->closer = NULL;
         is_done = scope->is_done;
         filch_lock_release(lock_of(scope));
     } while (!is_done && outcome == -ETIMEDOUT);
-    return is_done;
+    return is_done ? 0 : outcome;
 }
 
 int filch_scope_close(filch_slot *f, filch_scope *scope)
 {
     if (!scope)
         return -EINVAL;
+    if (!is_ours(scope))
+        return -EOWNERDEAD;
+    if (f && filch_strand_of(f)->scope == scope)
+        return -EDEADLK;
     /* acq_rel [scope-done] */
-    if (filch_fetch_add_acq_rel(&scope->task_count, -1u) != 1 && !wait_for_all(f, scope)) {
+    int err = filch_fetch_add_acq_rel(&scope->task_count, -1u) != 1 ? wait_for_all(f, scope) : 0;
+    if (err) {
         filch_slot *shield = filch_shield(f);
+        if (err == -ENOMEM)
+            keep_error(scope, err);
         filch_scope_cancel(scope);
         wait_for_all(f, scope);
         filch_unshield(f, shield);
     }
     if (scope->has_deadline)
         filch_timer_stop(&scope->pool->timers, (filch_timer *)scope->timer);
-    /* relaxed: nobody else is left. */
+    /* relaxed: nobody else is left; a count. */
     uint32_t mark = filch_load_relaxed(&scope->mark);
+    filch_fetch_add_relaxed(&scope->pool->scopes, -1u);
     return scope->error ? scope->error : -(int)mark;
 }

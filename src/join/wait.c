@@ -59,8 +59,11 @@ static void wait_on_strand(filch_waiting *waiting, uint64_t deadline_ns)
     filch_timers *timers = &strand->pool->timers;
     filch_timer timer = {.strand = strand, .turn = waiting->turn};
 
-    /* What it waits for may be done by one of its own tasks. */
+    /* What it waits for may be done by one of its own tasks, if there is memory to run them. */
+    strand->is_firm = waiting->is_firm || filch_strand_is_shielded(strand, waiting->f);
     filch_publish_all(waiting->f);
+    if (strand->keeps_all && waiting->f > strand->split.end && !strand->is_firm)
+        filch_wait_end(waiting->wait, waiting->turn, FILCH_WAIT_NO_MEMORY);
     if (deadline_ns != FILCH_NEVER_NS && filch_timer_start(timers, &timer, deadline_ns))
         strand->worker->owes_watch = true;
 
@@ -93,8 +96,7 @@ static bool sleep_on_bell(filch_waiting *waiting, uint64_t deadline_ns)
             return false;
         uint64_t now_ns = deadline_ns == FILCH_NEVER_NS ? 0 : filch_clock_ns();
         uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-        struct timespec timeout = {.tv_sec = (time_t)(left_ns / 1000000000),
-                                   .tv_nsec = (long)(left_ns % 1000000000)};
+        struct timespec timeout = filch_timespec(left_ns);
         err = filch_futex_wait(&waiting->bell, 0, deadline_ns == FILCH_NEVER_NS ? NULL : &timeout);
     }
     return true;
@@ -126,6 +128,7 @@ int filch_waiting_wait(filch_waiting *waiting, uint64_t deadline_ns)
     unsigned outcome = filch_wait_outcome(waiting->wait);
     return outcome == FILCH_WAIT_TIMED_OUT   ? -ETIMEDOUT
            : outcome == FILCH_WAIT_CANCELLED ? -ECANCELED
+           : outcome == FILCH_WAIT_NO_MEMORY ? -ENOMEM
                                              : (int)outcome;
 }
 
@@ -208,6 +211,7 @@ int filch_sleep_until(filch_slot *f, uint64_t deadline_ns)
     filch_waiting waiting;
 
     filch_waiting_begin(&waiting, f, "sleep");
+    waiting.is_firm = true;
     int outcome = filch_waiting_wait(&waiting, deadline_ns);
     return outcome == -ETIMEDOUT ? 0 : outcome;
 }

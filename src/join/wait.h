@@ -30,6 +30,7 @@ struct filch_waiting {
     uint64_t turn;
     filch_wait own;        /* of a thread; of a strand it is in its header */
     filch_atomic_u32 bell; /* a thread sleeps on this */
+    bool is_firm;          /* it ends by itself, whatever the waiter has forked: not with -ENOMEM */
 };
 
 /* One place in a list of those who wait. Most have one; who waits for several things has one for each. */
@@ -62,7 +63,8 @@ void filch_waiting_begin(filch_waiting *waiting, filch_slot *f, const char *at);
 void filch_waiting_drop(filch_waiting *waiting);
 
 /*
- * Wait. Returns the outcome, >= 0, or -ETIMEDOUT, or -ECANCELED. What the caller has forked can be stolen meanwhile.
+ * Wait. Returns the outcome, >= 0, or -ETIMEDOUT, or -ECANCELED. What the caller has forked can be stolen meanwhile; or -ENOMEM: nobody could run it, and nothing else
+ * ran either (worker/shortage.c). A wait that is shielded, or firm, does not end so.
  * deadline_ns: as from filch_clock_ns; FILCH_NEVER_NS: none.
  */
 int filch_waiting_wait(filch_waiting *waiting, uint64_t deadline_ns);

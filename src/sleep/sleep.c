@@ -130,11 +130,11 @@ bool filch_seat_go_away(filch_seat *seat)
 enum filch_bed_state filch_seat_come_back(filch_seat *seat)
 {
     uint32_t bed = FILCH_BED_AWAY;
-    /* acquire [called], seq_cst [source-or-lookout] */
-    if (filch_cas_seq_cst(&seat->bed, &bed, FILCH_BED_EMPTY))
+    /* acquire [called] */
+    if (filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_EMPTY))
         return FILCH_BED_EMPTY;
-    /* seq_cst [source-or-lookout]: own variable until the seat is pushed again. */
-    filch_store_seq_cst(&seat->bed, FILCH_BED_EMPTY);
+    /* relaxed: own variable until the seat is pushed again. */
+    filch_store_relaxed(&seat->bed, FILCH_BED_EMPTY);
     return bed;
 }
 

@@ -42,6 +42,8 @@ void filch_strand_inherit(filch_strand *strand, filch_slot *task)
 
 void filch_bind(filch_slot *f, filch_binding *binding, const filch_key *key, void *value)
 {
+    if (!f)
+        return;
     filch_strand *strand = filch_strand_of(f);
 
     /* relaxed: our own. */
@@ -54,6 +56,8 @@ void filch_bind(filch_slot *f, filch_binding *binding, const filch_key *key, voi
 
 void filch_unbind(filch_slot *f, filch_binding *binding)
 {
+    if (!f)
+        return;
     filch_strand *strand = filch_strand_of(f);
 
     filch_lock_acquire(&strand->locals_lock);

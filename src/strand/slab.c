@@ -190,6 +190,16 @@ void filch_slabs_each(filch_slabs *slabs, void (*visit)(filch_strand *strand, vo
             visit(strand_at(slabs, slab, i), context);
 }
 
+unsigned filch_slabs_number(const filch_slabs *slabs, const filch_strand *strand)
+{
+    const filch_slab *slab = slabs->all;
+
+    while ((uintptr_t)strand - (uintptr_t)slab->low >= slab->count * slabs->span_bytes)
+        slab = slab->next_all;
+    return slab->first_id +
+           (unsigned)(((uintptr_t)strand - (uintptr_t)slab->low) / slabs->span_bytes);
+}
+
 unsigned filch_slabs_count(filch_slabs *slabs)
 {
     unsigned count = 0;
@@ -286,6 +296,14 @@ filch_strand *filch_slabs_take_new(filch_slabs *slabs)
     strand->slab = slab;
     strand->id = slab->first_id + i;
     return strand;
+}
+
+bool filch_slabs_have_free(filch_slabs *slabs)
+{
+    filch_lock_acquire(&slabs->lock);
+    bool have_free = slabs->partly.first || slabs->idle.first;
+    filch_lock_release(&slabs->lock);
+    return have_free;
 }
 
 static void give(filch_slabs *slabs, filch_strand *strand)

@@ -72,6 +72,9 @@ unsigned filch_slabs_take(filch_slabs *slabs, struct filch_strand **strands, uns
 /* Take a new one: zero, but for what filch_slabs itself needs. NULL when there is no memory. */
 struct filch_strand *filch_slabs_take_new(filch_slabs *slabs);
 
+/* Is there one that is free, and not new? */
+bool filch_slabs_have_free(filch_slabs *slabs);
+
 /* Any that were taken. */
 void filch_slabs_give(filch_slabs *slabs, struct filch_strand *const *strands, unsigned count);
 
@@ -82,6 +85,9 @@ bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(struct filch_strand *stra
 /* All strands that are not new. Nobody may take or give one meanwhile. */
 void filch_slabs_each(filch_slabs *slabs, void (*visit)(struct filch_strand *strand, void *context),
                       void *context);
+
+/* The number of a strand, without a look at it: it may just be being made. Under the lock. */
+unsigned filch_slabs_number(const filch_slabs *slabs, const struct filch_strand *strand);
 
 /* How many there are. */
 unsigned filch_slabs_count(filch_slabs *slabs);

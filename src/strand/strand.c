@@ -182,6 +182,11 @@ void filch_strand_give(filch_strands *list, filch_strand *strand)
     filch_slabs_give(&list->slabs, &strand, 1);
 }
 
+bool filch_strands_have_free(filch_strands *list)
+{
+    return filch_slabs_have_free(&list->slabs);
+}
+
 /* It is filled and emptied by halves: who takes and gives by turns does neither. */
 filch_strand *filch_magazine_take(filch_magazine *magazine, filch_strands *list)
 {
@@ -234,13 +239,15 @@ filch_steal_result filch_strand_steal_entry(filch_strand *victim, filch_slot **t
     return FILCH_STEAL_LOST;
 }
 
-void filch_strand_put_back(filch_strand *victim, filch_slot *task)
+bool filch_strand_put_back(filch_strand *victim, filch_slot *task)
 {
-    filch_task_offer(task);
+    if (!filch_task_offer_again(task))
+        return false;
     /* Where this fails, its join finds it. */
     (void)victim->kind->push(victim->deque, task);
     /* Who goes to sleep now asks the task's strand before it looks: so it sees the task, or the caller, who looks next, sees the sleeper. */
     filch_strand_arm(filch_strand_of(task));
+    return true;
 }
 
 filch_strand *filch_strand_find_guard(filch_strands *list, const void *address)

@@ -50,6 +50,7 @@ struct filch_strand {
     FILCH_ATOMIC(struct filch_parked *) parked_in;
     filch_context *entered_from; /* while it runs: where filch_strand_leave goes */
     filch_context context;       /* while it does not */
+    bool is_firm; /* its wait is not ended for want of memory; [strand-waits] */
 
     filch_strand *parked_next, **parked_to;
     void (*body)(filch_strand *self); /* called when the strand is entered anew */
@@ -64,12 +65,23 @@ struct filch_strand {
     filch_strand *next_free; /* under the lock of the slabs */
     filch_strand *scope_next,
         **scope_to; /* under the scope's lock; scope_to is NULL when it is in no list */
+    struct filch_scope *closes; /* whose end it waits for, while it does; read by who has ended that wait and will resume it */
     filch_lock locals_lock;
 };
 
 static inline filch_strand *filch_strand_of(const filch_slot *f)
 {
     return (filch_strand *)FILCH_LIMITS(f);
+}
+
+/* It goes on soon: fetch what it needs for that, all at once. Of many strands that wait none is in a cache. By who has ended its wait. */
+static inline void filch_strand_fetch(const filch_strand *strand)
+{
+    const char *stack = strand->context.sp;
+
+    __builtin_prefetch(strand, 1);
+    for (unsigned i = 0; i < 8; i++)
+        __builtin_prefetch(stack + i * FILCH_CACHE_LINE, 1);
 }
 
 /* ---- what thieves do with a strand, whatever its deque ------------------------------------------ */
@@ -82,8 +94,8 @@ static inline filch_steal_result filch_strand_steal(filch_strand *victim, filch_
                         : filch_split_steal(&victim->split, task);
 }
 
-/* Give back a task that was stolen from a deque for all, and is not the thief's business. */
-void filch_strand_put_back(filch_strand *victim, filch_slot *task);
+/* Give back a task that was stolen from a deque for all, and is not the thief's business. False: its forker waits for it already, and nobody might find it: it has to be run. */
+bool filch_strand_put_back(filch_strand *victim, filch_slot *task);
 
 /* Is there something to steal? */
 static inline bool filch_strand_has_public(filch_strand *strand)
@@ -130,6 +142,16 @@ static inline bool filch_task_claim(filch_slot *task)
            filch_cas_acq_rel(&task->state, &state, state & ~FILCH_TASK_OFFERED);
 }
 
+/* Let anybody claim a task that we have claimed. False: its forker waits for it. */
+static inline bool filch_task_offer_again(filch_slot *task)
+{
+    /* relaxed: the cas decides. */
+    uintptr_t state = filch_load_relaxed(&task->state);
+    /* release [task-offered] */
+    return !(state & FILCH_TASK_AWAITED) &&
+           filch_cas_acq_rel(&task->state, &state, state | FILCH_TASK_OFFERED);
+}
+
 static inline filch_strand *filch_strand_of_link(filch_link *link)
 {
     return (filch_strand *)((char *)link - offsetof(filch_strand, link));
@@ -159,6 +181,9 @@ void filch_strands_rebuild(filch_strands *list);
 /* A free strand, or a new one; NULL when there is no memory for it. */
 filch_strand *filch_strand_take(filch_strands *list);
 void filch_strand_give(filch_strands *list, filch_strand *strand);
+
+/* Is there one for which no memory is needed? */
+bool filch_strands_have_free(filch_strands *list);
 
 /* Free strands of one worker: only it takes and gives them, without a lock, the one given last first. Where others may have to do
  * without, it is emptied before its owner sleeps. All zero is an empty one. */

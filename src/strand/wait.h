@@ -56,6 +56,7 @@ enum filch_wait_phase {
 
 /* Outcomes: the number of what came, or one of these. */
 #define FILCH_WAIT_COUNT_MAX 4000u
+#define FILCH_WAIT_NO_MEMORY 4092u
 #define FILCH_WAIT_TO_TRY 4093u
 #define FILCH_WAIT_TIMED_OUT 4094u
 #define FILCH_WAIT_CANCELLED 4095u
@@ -181,6 +182,14 @@ static inline filch_wait_result filch_wait_cancel(filch_wait *wait)
     return word & FILCH_WAIT_CANCELLABLE
                ? filch_wait_end(wait, word & FILCH_WAIT_TURN, FILCH_WAIT_CANCELLED)
                : FILCH_WAIT_LATE;
+}
+
+/* Of a strand whose tasks nobody can run: end the wait it is in, if it is in one. The caller knows that it is not the next. */
+static inline filch_wait_result filch_wait_refuse(filch_wait *wait)
+{
+    /* relaxed: the cas decides. */
+    uint64_t turn = filch_load_relaxed(&wait->word) & FILCH_WAIT_TURN;
+    return filch_wait_end(wait, turn, FILCH_WAIT_NO_MEMORY);
 }
 
 /* How the wait has ended. Only the waiter, afterwards. */

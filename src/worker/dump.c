@@ -37,14 +37,14 @@ static void print_strand(filch_strand *strand, void *context)
         d->free_count++;
         return;
     }
-    fprintf(out, "  strand %u ", strand->id);
+    fprintf(out, "  strand %u ", filch_slabs_number(&pool->strands.slabs, strand));
     if (worker >= 0)
         fprintf(out, "runs on worker %d", worker);
     else if ((word & FILCH_WAIT_PHASE) == FILCH_WAIT_ENDED && (word & FILCH_WAIT_PARKED) == 0 && word)
         fprintf(out, "may go on after waiting for %s", at);
     else
         fprintf(out, "waits for %s", at);
-    if (!strand->kind && filch_split_split(split) > filch_split_tail(split))
+    if (!pool->strands.kind && filch_split_split(split) > filch_split_tail(split))
         fprintf(out, ", with %u tasks to steal", filch_split_split(split) - filch_split_tail(split));
     fputc('\n', out);
 }

@@ -4,6 +4,8 @@
  */
 #include "worker/job.h"
 
+#include "base/clock.h"
+
 /* From now on the one who ends it wakes us. False: it is done. */
 static bool will_wake(filch_job *job)
 {
@@ -22,7 +24,7 @@ void filch_job_wait(filch_job *job)
 
 void filch_job_wait_for(filch_job *job, uint64_t ns)
 {
-    struct timespec timeout = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    struct timespec timeout = filch_timespec(ns);
 
     if (will_wake(job) && !filch_job_is_done(job))
         filch_futex_wait(&job->state, FILCH_JOB_AWAITED, &timeout);

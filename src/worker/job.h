@@ -9,7 +9,7 @@
  * The one who runs the job makes it DONE by one exchange, which is its last touch. The waiter makes the other steps, each by one cas.
  *
  * Edges
- *   job-done      finish_job in src/worker/worker.c -> filch_job_wait, filch_job_is_done, await_job
+ *   job-done      finish_job in src/worker/run.c -> filch_job_wait, filch_job_is_done, await_job
  *                 carries all that the job did.
  *   strand-waits  await_job -> finish_job: who the waiter is (src/join/README.md).
  */

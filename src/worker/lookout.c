@@ -40,8 +40,18 @@ static uint32_t turn_of(filch_worker *worker)
 /* The rest of the role's duty is then somebody else's. */
 static void stop(filch_pool *pool)
 {
-    /* seq_cst [ready-or-lookout] */
+    /* seq_cst [ready-or-lookout], [source-or-lookout] */
     filch_store_seq_cst(&pool->lookout, 0);
+}
+
+bool filch_lookout_is_missing(filch_worker *self)
+{
+    filch_pool *pool = self->pool;
+    bool is_alone = false;
+
+    for (unsigned i = 0; !is_alone && i < pool->worker_count; i++)
+        is_alone = pool->workers[i] != self && filch_source_is_alone(pool->workers[i]);
+    return is_alone && !filch_lookout_is_manned(pool);
 }
 
 bool filch_lookout_begin(filch_worker *self)

@@ -12,11 +12,12 @@
  * strands only from a worker that in the last two microseconds came to its loop less often than it has strands; or if these are many.
  *
  * In the same way it looks after the sources of threads that compute (worker/source.h): what has happened there would not be seen before their task ends or waits. A worker
- * that starts an operation, or comes back from waiting for one, and goes on to run something, wakes somebody to be the lookout if there is none (pay_watch in worker.c).
+ * that starts an operation, or comes back from waiting for one, and goes on to run something, wakes somebody to be the lookout if there is none (filch_worker_pay_watch in run.c); if somebody searches already, that one will be it when
+ * it goes to sleep, or wakes another when it leaves as the last and there is still none.
  *
  * Edges
- *   source-or-lookout  filch_seat_come_back, filch_lookout_is_manned x stop, filch_source_is_alone
- *                      forbids that a thread counts on a lookout that has stopped, and that this one counts on the thread.
+ *   source-or-lookout  filch_source_show, filch_lookout_is_manned, filch_sleep_pop x stop, filch_sleep_push, filch_sleep_found, filch_source_is_alone
+ *                      forbids that a thread counts on a lookout that has stopped, or on one who searches and could become it, and that this one counts on the thread.
  *   ready-or-lookout  filch_queue_push, filch_lookout_is_manned x stop, filch_queue_is_empty
  *                     forbids that a strand counts on a lookout that has stopped, and that this one does not see the strand.
  */
@@ -36,13 +37,16 @@ static inline uint64_t filch_look_ns(const filch_pool *pool)
 
 static inline bool filch_lookout_is_manned(filch_pool *pool)
 {
-    /* seq_cst [ready-or-lookout] */
+    /* seq_cst [ready-or-lookout], [source-or-lookout] */
     return filch_load_seq_cst(&pool->lookout) != 0;
 }
 
 /* A strand was put into the ready queue of `worker` by one of its own tasks, and is one of so many: wake somebody for it, unless a lookout will see to
  * it. */
 void filch_lookout_notify(filch_worker *worker, uint32_t ready_count);
+
+/* Is there none, and the source of another thread is alone? */
+bool filch_lookout_is_missing(filch_worker *self);
 
 /* On the way to sleep: become the lookout, if there is something to look at, and nobody else does. */
 bool filch_lookout_begin(filch_worker *self);

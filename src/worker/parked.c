@@ -68,3 +68,17 @@ bool filch_parked_steal(filch_parked *parked, void *root, filch_slot **task)
     filch_lock_release(&parked->lock);
     return is_won;
 }
+
+void filch_parked_refuse(filch_parked *parked, filch_link ***last)
+{
+    filch_lock_acquire(&parked->lock);
+    for (filch_strand *strand = parked->first; strand; strand = strand->parked_next) {
+        /* While it is in the list nobody runs it, so that this is the wait with which it came here. */
+        if (strand->is_firm || !filch_strand_has_public(strand) ||
+            filch_wait_refuse(&strand->wait) != FILCH_WAIT_RESUME)
+            continue;
+        **last = &strand->link;
+        *last = &strand->link.next;
+    }
+    filch_lock_release(&parked->lock);
+}

@@ -45,4 +45,7 @@ void filch_parked_remove(filch_strand *strand);
 /* Take a task of one of these strands, with a `root` only of those that belong to it. False: they have none. */
 bool filch_parked_steal(filch_parked *parked, void *root, filch_slot **task);
 
+/* Nobody can run what these strands have: end their waits with FILCH_WAIT_NO_MEMORY, but for those that are firm. Strands to be resumed are appended at **last. */
+void filch_parked_refuse(filch_parked *parked, filch_link ***last);
+
 #endif

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool from its creation to its end, and the ways in from outside.
+ * A pool from its creation to its end, and its threads, which are started when they are needed.
  *
  * Edges
- *   pending        filch_pool_end -> filch_pool_wait   carries all that the tasks did.
  *   rebuilt        check_process -> check_process      carries the pool, made anew after a fork().
- *   stop-or-sleep  stop_threads x filch_worker_main    src/sleep/README.md
- *   gave-seat      filch_worker_main -> stop_threads   carries the seat: who has seen the count finds it on the stack.
+ *   stop-or-sleep  stop_threads x filch_pool_gave_seat    src/sleep/README.md
+ *   gave-seat      filch_pool_gave_seat -> stop_threads   carries the seat: who has seen the count finds it on the stack.
  */
-#include "base/clock.h"
 #include "base/memory.h"
-#include "worker/lookout.h"
+#include "worker/worker.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -66,7 +64,9 @@ static void choose_kind(filch_pool *pool)
         filch_kind_parse(wish, &pool->kind, &options->deque_capacity, &options->deque_block);
     if (filch_is_verbose())
         fprintf(stderr, "filch: pool '%s': deque '%.32s' %s\n", options->name, wish,
-                is_known ? "set by FILCH_DEQUE" : "in FILCH_DEQUE ignored");
+                is_known ? "set by FILCH_DEQUE"
+                         : "in FILCH_DEQUE ignored; there are split, locked, global, abp, chaselev, bwos_lifo, bwos_fifo, each of them "
+                           "alone, or with a capacity and a block: abp:1000, bwos_lifo:8:32");
 }
 
 static int complete_options(filch_pool *pool)
@@ -104,7 +104,7 @@ static unsigned choose_worker_count(const filch_pool *pool)
         count = filch_topology_default_workers(&pool->topology, "", why, sizeof why);
     if (filch_is_verbose())
         fprintf(stderr, "filch: pool '%s': %s%s\n", pool->options.name, why,
-                count > FILCH_SEATS_MAX ? "; more than 1000 are not supported" : "");
+                count > FILCH_SEATS_MAX ? ", of which it has 1000, the most there can be" : "");
     return count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
 }
 
@@ -116,7 +116,9 @@ static void reset_seats(filch_pool *pool)
     filch_store_relaxed(&pool->vacant.word, 0);
     filch_store_relaxed(&pool->vacant_count, 0);
     filch_store_relaxed(&pool->thread_count, 0);
+    filch_store_relaxed(&pool->has_threads, 0);
     filch_store_relaxed(&pool->pending, 0);
+    filch_store_relaxed(&pool->scopes, 0);
     filch_store_relaxed(&pool->lookout, 0);
     for (unsigned i = pool->worker_count; i-- > 0;) {
         filch_worker *worker = pool->workers[i];
@@ -250,6 +252,16 @@ free_pool:
 }
 
 /* Once we have every seat, no thread is running, about to be woken or being started. */
+void filch_pool_gave_seat(filch_pool *pool)
+{
+    /* seq_cst [stop-or-sleep] */
+    if (!filch_load_seq_cst(&pool->stopping))
+        return;
+    /* release [gave-seat]: the destroyer waits for a change. */
+    filch_fetch_add_release(&pool->stopping, 1);
+    filch_futex_wake(&pool->stopping, 1);
+}
+
 static void stop_threads(filch_pool *pool)
 {
     unsigned seat_count = 0;
@@ -281,6 +293,13 @@ int filch_pool_destroy(filch_pool *pool)
 
     if (err)
         return err;
+    /* relaxed: as in filch_scope_open. */
+    unsigned scope_count = filch_load_relaxed(&pool->scopes);
+    if (scope_count > 0) {
+        if (filch_is_verbose())
+            fprintf(stderr, "filch: pool '%s' is not destroyed: %u of its scopes are not closed\n", pool->options.name, scope_count);
+        return -EBUSY;
+    }
     stop_threads(pool);
     filch_parts_end(&pool->parts, false);
     if (pool->options.report_overflow)
@@ -307,6 +326,7 @@ static void rebuild(filch_pool *pool)
     filch_parts_end(&pool->parts, true);
     filch_strands_rebuild(&pool->strands);
     reset_seats(pool);
+    pool->generation++;
 }
 
 enum { PROCESS_FORKED, PROCESS_ALIVE, PROCESS_REBUILDING };
@@ -346,6 +366,11 @@ static int check_process(filch_pool *pool)
     return 0;
 }
 
+int filch_pool_check(filch_pool *pool)
+{
+    return check_process(pool);
+}
+
 /* ---- waking ------------------------------------------------------------------------------------ */
 
 /* Wake the thread of a seat, or start it. False: there is none to be had. */
@@ -360,8 +385,12 @@ static bool call(filch_pool *pool, filch_worker *worker)
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&pool->thread_count, 1);
     if (!filch_fault(FILCH_FAULT_THREAD) &&
-        pthread_create(&worker->thread, NULL, filch_worker_main, worker) == 0)
+        pthread_create(&worker->thread, NULL, filch_worker_main, worker) == 0) {
+        /* relaxed: a hint for who waits, and looks again. */
+        filch_store_relaxed(&pool->has_threads, 1);
         return true;
+    }
+    /* relaxed: a count. */
     filch_fetch_add_relaxed(&pool->thread_count, -1u);
     worker->has_thread = false;
     return false;
@@ -381,231 +410,7 @@ void filch_pool_notify(filch_pool *pool, filch_worker *worker)
         /* relaxed: a count. */
         filch_fetch_add_relaxed(&pool->vacant_count, 1);
         filch_sleep_push(&pool->vacant, (unsigned)seat, FILCH_ROLE_RUNNING);
-    }
-}
-
-/* ---- from outside ------------------------------------------------------------------------------ */
-
-void filch_pool_begin(filch_pool *pool)
-{
-    /* relaxed: the caller may use the pool, so it is not being destroyed. */
-    filch_fetch_add_relaxed(&pool->pending, 1);
-}
-
-void filch_pool_end(filch_pool *pool)
-{
-    /* release [pending]. The pool may be gone after this; waking needs only its address. */
-    if (filch_fetch_add_release(&pool->pending, -1u) == (FILCH_POOL_AWAITED | 1))
-        filch_futex_wake(&pool->pending, INT_MAX);
-}
-
-/* Sit down on a free seat and work on `job`, or with NULL on what is in the inject queue. False: there is no seat,
- * or no strand. */
-static bool visit(filch_pool *pool, filch_job *job)
-{
-    filch_sleep *stack = &pool->vacant;
-    int seat = filch_sleep_pop(stack, FILCH_ROLE_RUNNING, false);
-    if (seat < 0) {
-        stack = &pool->sleep;
-        seat = filch_sleep_pop(stack, FILCH_ROLE_RUNNING, false);
-    }
-    if (seat < 0)
-        return false;
-    bool has_strand = filch_worker_visit(pool->workers[seat], job);
-    filch_sleep_push(stack, (unsigned)seat, FILCH_ROLE_RUNNING);
-    filch_pool_notify_if_work(pool);
-    return has_strand;
-}
-
-static bool has_no_threads(filch_pool *pool)
-{
-    /* relaxed: both only grow in the direction that matters; whoever leaves a seat looks again. */
-    return filch_load_relaxed(&pool->thread_count) == 0 &&
-           filch_sleep_sleeper_count(&pool->sleep) == 0;
-}
-
-bool filch_pool_may_have_threads(filch_pool *pool)
-{
-    /* relaxed: it only grows. */
-    return filch_load_relaxed(&pool->vacant_count) < pool->worker_count;
-}
-
-/* Where no thread can be started, those who come from outside do the work. */
-static void visit_if_no_threads(filch_pool *pool)
-{
-    if (has_no_threads(pool) && !filch_worker_self_in(pool))
-        while (filch_pool_has_queued(pool) && visit(pool, NULL))
-            ;
-}
-
-uint64_t filch_pool_help(filch_pool *pool)
-{
-    /* relaxed: it only grows in the direction that matters. */
-    if (filch_load_relaxed(&pool->thread_count) > 0 || filch_visit_self())
-        return FILCH_NEVER_NS;
-    filch_pool_fire_timers(pool);
-    visit_if_no_threads(pool);
-    return has_no_threads(pool) ? 1000000 : 100000000;
-}
-
-/* Wait until the job is done. Where there are no threads, nobody else watches the timers. */
-static void wait_outside(filch_pool *pool, filch_job *job)
-{
-    uint64_t ns;
-
-    while (!filch_job_is_done(job) && (ns = filch_pool_help(pool)) != FILCH_NEVER_NS)
-        filch_job_wait_for(job, ns);
-    filch_worker_wait(job);
-}
-
-void filch_pool_inject(filch_pool *pool, filch_job *job)
-{
-    filch_queue_push(&pool->inject, &job->link);
-    filch_pool_notify(pool, NULL);
-    visit_if_no_threads(pool);
-}
-
-void filch_pool_resume(filch_pool *pool, filch_link *strands)
-{
-    if (!strands)
-        return;
-    filch_queue_push_list(&pool->ready, strands);
-    filch_pool_notify(pool, NULL);
-    visit_if_no_threads(pool);
-}
-
-void filch_strand_resume(filch_strand *strand)
-{
-    filch_pool *pool = strand->pool;
-    filch_worker *worker = filch_worker_self_in(pool);
-
-    if (worker) {
-        filch_lookout_notify(worker, filch_queue_push(&worker->ready, &strand->link));
-        return;
-    }
-    /* The waiter keeps its pool alive until it goes on; from then on we do, until we have let go of it. */
-    strand->link.next = NULL;
-    filch_pool_begin(pool);
-    filch_pool_resume(pool, &strand->link);
-    filch_pool_end(pool);
-}
-
-void filch_pool_spawn(filch_pool *pool, filch_job *job)
-{
-    filch_worker *worker = filch_worker_self_in(pool);
-
-    if (worker) {
-        filch_queue_push(&worker->spawned, &job->link);
-        filch_pool_notify(pool, worker);
-    } else {
-        filch_pool_begin(pool);
-        filch_pool_inject(pool, job);
-        filch_pool_end(pool);
-    }
-}
-
-/* Run a task of a task of this pool, whose seat we hold, so that nobody else might ever come to run it. Without a strand
- * for it the current one has to do: from its end on forks have no slots, and run when they are joined. */
-static int run_inside(filch_worker *own, filch_job *job)
-{
-    if (filch_worker_visit(own, job)) {
-        filch_worker_wait(job);
-        return 0;
-    }
-    /* relaxed: own variable. */
-    filch_strand *strand = filch_load_relaxed(&own->strand);
-    if (!strand) /* called by a hook */
-        return -ENOMEM;
-    bool keeps_all = strand->keeps_all;
-    strand->keeps_all = true;
-    job->fn(strand->split.end, job->arg);
-    strand->keeps_all = keeps_all;
-    return 0;
-}
-
-int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
-{
-    int err = pool && fn ? check_process(pool) : -EINVAL;
-    if (err)
-        return err;
-
-    filch_job job = {.fn = fn, .arg = arg};
-    filch_worker *own = filch_worker_self_in(pool);
-    filch_pool_begin(pool);
-    if (own) {
-        err = run_inside(own, &job);
-    } else {
-        if (!visit(pool, &job))
-            filch_pool_inject(pool, &job);
-        else
-            visit_if_no_threads(pool);
-        wait_outside(pool, &job);
-    }
-    filch_pool_end(pool);
-    return err;
-}
-
-/* A submitted job, and what was submitted by value. */
-typedef struct submitted_job {
-    filch_job job; /* first: end_submitted frees the job */
-    _Alignas(max_align_t) unsigned char copy[];
-} submitted_job;
-
-static void end_submitted(filch_job *job, filch_pool *pool)
-{
-    free(job);
-    filch_pool_end(pool);
-}
-
-/* With a copy of `bytes`, or without (0) and with the argument itself. */
-static int submit(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
-{
-    int err = pool && fn ? check_process(pool) : -EINVAL;
-    if (err)
-        return err;
-    if (bytes > PTRDIFF_MAX - sizeof(submitted_job))
-        return -ENOMEM;
-    submitted_job *submitted = filch_calloc(1, sizeof *submitted + bytes);
-    if (!submitted)
-        return -ENOMEM;
-    if (bytes > 0)
-        memcpy(submitted->copy, arg, bytes);
-    submitted->job =
-        (filch_job){.fn = fn, .arg = bytes > 0 ? submitted->copy : (void *)arg, .end = end_submitted};
-    filch_pool_begin(pool);
-    filch_pool_inject(pool, &submitted->job);
-    return 0;
-}
-
-int filch_submit(filch_pool *pool, filch_fn *fn, void *arg)
-{
-    return submit(pool, fn, arg, 0);
-}
-
-int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
-{
-    return arg || bytes == 0 ? submit(pool, fn, arg, bytes) : -EINVAL;
-}
-
-int filch_pool_wait(filch_pool *pool)
-{
-    if (!pool)
-        return -EINVAL;
-    if (filch_worker_self_in(pool))
-        return -EDEADLK;
-    check_process(pool);
-    for (;;) {
-        /* relaxed: a cas follows, and only after one that acquires do we return. */
-        uint32_t pending = filch_load_relaxed(&pool->pending);
-        if ((pending & ~FILCH_POOL_AWAITED) == 0) {
-            /* acquire [pending]: the last one out puts the mark away, or a new task does not mind it. */
-            filch_cas_acq_rel(&pool->pending, &pending, 0);
-            return 0;
-        }
-        /* acq_rel [pending]: says only that somebody sleeps. */
-        if ((pending & FILCH_POOL_AWAITED) ||
-            filch_cas_acq_rel(&pool->pending, &pending, pending | FILCH_POOL_AWAITED))
-            filch_futex_wait(&pool->pending, pending | FILCH_POOL_AWAITED, NULL);
+        filch_pool_gave_seat(pool);
     }
 }
 

@@ -8,7 +8,7 @@
  *
  * Edges
  *   source-made        filch_worker_set_source -> filch_worker_source   carries the source.
- *   source-or-lookout  filch_seat_come_back, filch_lookout_is_manned x filch_source_is_alone   worker/lookout.h
+ *   source-or-lookout  filch_worker_set_source, filch_source_show x filch_worker_source, filch_source_is_alone   worker/lookout.h
  */
 #ifndef FILCH_WORKER_SOURCE_H
 #define FILCH_WORKER_SOURCE_H
@@ -38,25 +38,35 @@ struct filch_source {
 
 static inline filch_source *filch_worker_source(filch_worker *worker)
 {
-    /* acquire [source-made] */
-    return filch_load_acquire(&worker->source);
+    /* acquire [source-made], seq_cst [source-or-lookout] */
+    return filch_load_seq_cst(&worker->source);
 }
 
 /* By the worker's own thread. The source outlives the thread: whoever wakes it may ring the bell when it has ended. */
 static inline void filch_worker_set_source(filch_worker *worker, filch_source *source)
 {
     worker->seat.bell = source ? source->bell : -1;
-    /* release [source-made] */
-    filch_store_release(&worker->source, source);
+    /* release [source-made], seq_cst [source-or-lookout] */
+    filch_store_seq_cst(&worker->source, source);
 }
 
 /* Has something been started there that nobody would see the end of, if its thread computed for long? */
 static inline bool filch_source_is_alone(filch_worker *worker)
 {
     filch_source *source = filch_worker_source(worker);
-    /* relaxed: a hint. seq_cst [source-or-lookout] */
-    return source && filch_load_relaxed(&source->pending) > 0 &&
-           filch_load_seq_cst(&worker->seat.bed) != FILCH_BED_AWAY;
+    /* seq_cst [source-or-lookout] */
+    return source && filch_load_seq_cst(&source->pending) > 0 &&
+           /* relaxed: ordered by the load of pending, if that is what filch_source_show has shown, or newer. */
+           filch_load_relaxed(&worker->seat.bed) != FILCH_BED_AWAY;
+}
+
+/* By the worker's own thread, before it asks for a lookout: who looks for one that is alone from here on sees what was started here, and that the thread is not away. */
+static inline void filch_source_show(filch_worker *worker)
+{
+    filch_source *source = filch_worker_source(worker);
+    if (source)
+        /* seq_cst [source-or-lookout]: it is changed by read-modify-writes only, which carry this on. */
+        filch_fetch_add_seq_cst(&source->pending, 0);
 }
 
 #endif

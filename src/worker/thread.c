@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/thread.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 
-/* The kernel keeps 15 characters: shorten the pool's name, not the number. */
-static void set_name(const filch_worker *worker)
+/* The kernel keeps 15 characters: shorten the pool's name, not what follows it. */
+static void set_name(const filch_pool *pool, const char *rest)
 {
-    char name[16], number[12];
-    int digits = snprintf(number, sizeof number, "/%u", worker->index);
-    snprintf(name, sizeof name, "%.*s%s", 15 - digits, worker->pool->options.name, number);
+    char name[16];
+    snprintf(name, sizeof name, "%.*s%s", 15 - (int)strlen(rest), pool->options.name, rest);
     pthread_setname_np(pthread_self(), name);
 }
 
-/* On one CPU, or on all that the pool may use: a thread is started by whoever has work for it, and that one may have
+#define ANY_CPU UINT_MAX
+
+/* On one CPU of the topology, or on all that the pool may use: a thread is started by whoever has work for it, and that one may have
  * been kept to a single CPU. A CPU that went away meanwhile is no reason to fail. */
-static void set_affinity(const filch_worker *worker)
+static void set_affinity(const filch_pool *pool, unsigned cpu)
 {
-    const filch_topology *topology = &worker->pool->topology;
+    const filch_topology *topology = &pool->topology;
     unsigned largest = 0;
 
     for (unsigned i = 0; i < topology->cpu_count; i++)
@@ -29,7 +32,7 @@ static void set_affinity(const filch_worker *worker)
         return;
     CPU_ZERO_S(bytes, set);
     for (unsigned i = 0; i < topology->cpu_count; i++)
-        if (!worker->pool->options.pin || i == worker->index % topology->cpu_count)
+        if (cpu == ANY_CPU || i == cpu)
             CPU_SET_S(topology->cpus[i].id, bytes, set);
     pthread_setaffinity_np(pthread_self(), bytes, set);
     CPU_FREE(set);
@@ -38,9 +41,12 @@ static void set_affinity(const filch_worker *worker)
 void filch_thread_start(filch_worker *worker, filch_overflow *overflow)
 {
     const filch_options *options = &worker->pool->options;
+    char number[12];
 
-    set_name(worker);
-    set_affinity(worker);
+    snprintf(number, sizeof number, "/%u", worker->index);
+    set_name(worker->pool, number);
+    set_affinity(worker->pool,
+                 options->pin ? worker->index % worker->pool->topology.cpu_count : ANY_CPU);
     if (options->report_overflow)
         filch_overflow_enter(overflow);
     if (options->on_start)
@@ -55,4 +61,10 @@ void filch_thread_stop(filch_worker *worker, filch_overflow *overflow)
         options->on_stop(options->hook_context, worker->index);
     if (options->report_overflow)
         filch_overflow_leave(overflow);
+}
+
+void filch_thread_assist(const filch_pool *pool)
+{
+    set_name(pool, "/call");
+    set_affinity(pool, ANY_CPU);
 }

@@ -87,7 +87,7 @@ struct filch_worker {
     enum filch_leave leave; /* why the strand left; next, what for */
     void *waits_for;        /* a filch_slot or a filch_job */
     bool has_waited;        /* a strand has left to wait: a guest leaves, too, since others may have to run for that to end */
-    bool owes_watch;        /* a timer or an operation was started that nobody may watch: pay_watch */
+    bool owes_watch;        /* a timer or an operation was started that nobody may watch: filch_worker_pay_watch */
     bool is_visited;        /* by a guest: the thread, and what is the thread's, is another */
     filch_glimpse glimpses[FILCH_GLIMPSES];
     filch_magazine free;   /* more of them; empty while nobody sits here */
@@ -122,12 +122,15 @@ struct filch_pool {
     filch_atomic_u32 lookout; /* the number of the worker that is it, plus 1; 0: none */
     unsigned quiet_looks;     /* the lookout's: how often there was nothing to do; next, whether to look again at once */
     bool is_look_near;
-    filch_atomic_u32 thread_count;
+    filch_atomic_u32 thread_count; /* started, or about to be */
+    filch_atomic_u32 has_threads;  /* one was started */
     filch_atomic_u32 vacant_count; /* seats whose thread could not be started */
     filch_atomic_u32 stopping;
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
+    filch_atomic_u32 scopes;  /* that are open: the pool is not destroyed over them */
     filch_atomic_u32 *alive;  /* a page of its own, which the kernel wipes in the child of a fork() */
     pid_t process;            /* or, where it does not, the process that created the pool */
+    unsigned generation;      /* how often it was made anew, in children of a fork() */
 };
 
 /* In `pending`: somebody sleeps until it is zero. */
@@ -186,6 +189,9 @@ void filch_strand_resume(filch_strand *strand);
 /* Let a worker run the job, of a task of this pool or from outside. The one who waits for its end keeps the pool alive. */
 void filch_pool_spawn(filch_pool *pool, filch_job *job);
 
+/* A timer or an operation was started here, and we neither go to sleep nor come to the loop soon: let somebody else watch it. */
+void filch_worker_pay_watch(filch_worker *worker);
+
 /* Leave the stack of the strand, which the caller is on; returns when it is resumed. */
 void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what);
 
@@ -198,7 +204,7 @@ bool filch_is_verbose(void);
 /* False: no thread could be started, and those from outside do all the work. */
 bool filch_pool_may_have_threads(filch_pool *pool);
 
-/* Strands or jobs that nobody runs. */
+/* Strands that may go on, jobs, or tasks of strands that wait: which nobody runs. */
 bool filch_pool_has_queued(filch_pool *pool);
 
 /* End what is due. */
@@ -207,6 +213,12 @@ void filch_pool_fire_timers(filch_pool *pool);
 /* By a thread from outside that will wait for something in the pool: where no threads can be started, it has to do the work, and to watch the timers. Returns after how
  * many nanoseconds to come again; FILCH_NEVER_NS: there are threads. Others from outside may start timers, too, or find out that there are no threads, and cannot tell who waits already: hence the polling. */
 uint64_t filch_pool_help(filch_pool *pool);
+
+/* After a seat was pushed: if the pool is being destroyed, that waits for it. */
+void filch_pool_gave_seat(filch_pool *pool);
+
+/* In the child of a fork(): make the pool anew. 0, or -EOWNERDEAD: the caller is a task of it that called fork(). */
+int filch_pool_check(filch_pool *pool);
 
 /* Whether this process is the one the pool was created in, or rebuilt in. */
 bool filch_pool_is_alive(const filch_pool *pool);

@@ -18,7 +18,7 @@ static const family families[] = {
     {"",            6, 8,   1, 2, .capacity = 2},
     {"",            6, 7,   2, 1, .capacity = 2},
     {"",            4, 6,   2, 2, .capacity = 2},
-    {"",            6, 6,   2, 2, .capacity = 2, .preemptions = 2},
+    {"",            6, 6,   2, 2, .capacity = 2, .preemptions = 1},
     {"one slot",    6, 8,   1, 2, .capacity = 1},
     {"one slot",    6, 7,   2, 1, .capacity = 1},
     {"three slots", 6, 8,   1, 2, .capacity = 3},

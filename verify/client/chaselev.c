@@ -31,7 +31,7 @@ static const family families[] = {
     {"",            4, 6,   1, 3, .capacity = 2},
     {"",            6, 7,   2, 1, .capacity = 2},
     {"",            3, 6,   2, 2, .capacity = 2},
-    {"",            5, 6,   2, 2, .capacity = 2, .preemptions = 2},
+    {"",            5, 6,   2, 2, .capacity = 2, .preemptions = 1},
     {"shrinks",     8, 9,   1, 1, .capacity = 1},
     {"shrinks",     6, 7,   1, 2, .capacity = 1},
     {"shrinks",     5, 6,   2, 1, .capacity = 1},

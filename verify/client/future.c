@@ -3,9 +3,9 @@
  * A future, from both sides: what was set is seen, once, and the future is gone as soon as nobody waits for it any more.
  *
  * It is awaited by threads and by a strand, with and without a deadline, by one or two at a time, or polled; and set by one or two. Who is the only one to wait frees it when it goes on. The
- * strand is run by a worker in filch_worker_main (src/worker/worker.c is part of this file), which sleeps meanwhile, and watches the deadline.
+ * strand is run by a worker in filch_worker_main (worker_loop.h: the loop is part of this file), which sleeps meanwhile, and watches the deadline.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "mc/mc.h"
 #include "small_pool.h"

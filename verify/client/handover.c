@@ -4,10 +4,10 @@
  * strand, to whoever takes it from the queue; a spare strand, over the shelf; the end of the last job, to who may destroy the pool; a pool
  * made anew in the child of a fork(); a task that is claimed.
  *
- * Each is played by the shipped functions (src/worker/worker.c is part of this file) on a pool without threads, and explored in full, but for
+ * Each is played by the shipped functions (worker_loop.h: the loop is part of this file) on a pool without threads, and explored in full, but for
  * the one with a sleeper. What is handed over is plain memory: without the order that the operation promises, it is a race.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "mc/mc.h"
 #include "small_pool.h"
@@ -55,7 +55,7 @@ static void wait_on_strand(filch_strand *self)
 static void setup_strand(void)
 {
     setup_job();
-    have_spare(pool->workers[0]);
+    filch_worker_have_spare(pool->workers[0]);
     first = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
     filch_pool_begin(pool);
 }
@@ -73,11 +73,11 @@ static void work(filch_worker *worker, filch_strand *strand)
 
     set_self(&visit);
     for (;;) {
-        while (strand || (strand = find(worker, false))) {
-            run(worker, strand);
+        while (strand || (strand = filch_worker_find(worker, false))) {
+            filch_worker_run(worker, strand);
             strand = NULL;
         }
-        shelve_spare(worker);
+        filch_worker_shelve_spare(worker);
         filch_sleep_push(&pool->sleep, worker->index, FILCH_ROLE_RUNNING);
         filch_pool_notify_if_work(pool);
         filch_seat_sleep(&worker->seat);
@@ -108,7 +108,7 @@ static MC_OUTSIDE bool has_gone_on(void)
 static void setup_shelf(void)
 {
     pool = make_small_pool(2);
-    have_spare(pool->workers[0]);
+    filch_worker_have_spare(pool->workers[0]);
 }
 
 /* The second time there is one on the shelf already, unless it was taken. */
@@ -117,9 +117,9 @@ static void shelve(void)
     filch_worker *worker = pool->workers[0];
 
     for (uintptr_t i = 1; i <= 2; i++) {
-        have_spare(worker);
+        filch_worker_have_spare(worker);
         worker->spare->argument = (void *)i;
-        shelve_spare(worker);
+        filch_worker_shelve_spare(worker);
     }
 }
 

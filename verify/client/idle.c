@@ -2,10 +2,10 @@
 /*
  * What comes while a worker goes idle is found: by who goes to sleep, by the last who leaves the searchers, or by the one that is woken for it.
  *
- * T1 makes something known, by the function that ships (src/worker/worker.c is part of this file):
+ * T1 makes something known, by the function that ships (worker_loop.h: the loop is part of this file):
  *
  *     r  resumes a strand, as a task of worker 0; R  as a plain thread        i  injects a job; s  spawns one, as a task of worker 0
- *     w  leaves a strand that waits, with a task that can be stolen            y  leaves one that yields; p  passes one on, as a guest does
+ *     w  leaves a strand that waits, with a task that can be stolen            y  leaves one that yields, Y  as a guest; p  passes one on, as a guest does
  *     g  goes on with one that has waited, and still has a task that can be stolen
  *     h  takes half of what worker 1 has ready, which goes on with the rest of it before it sleeps
  *     c  leaves one that waits for a stolen child, with an older task in a deque that is claimed from
@@ -13,9 +13,10 @@
  *
  * T2 is worker 1. It goes to sleep (s), as filch_worker_main does after its last search; or it was the only searcher, has found something and says so (l), while T3, worker 2,
  * sleeps. Nobody takes what has come, so it has to be seen in every execution: by the sleeper, which then is woken or watches; or T3 is woken. One that sleeps on is a
- * deadlock. Without memory for a strand (n) the sleeper looks only for strands that may go on, and for timers. With a lookout (o) T2 lies in bed and looks; it was manned before anything came. All of it in full, but for h.
+ * deadlock. Without memory for a strand (n) the sleeper looks only for strands that may go on, and for timers. If the only strand is T3's, who gives it up meanwhile (m), as worker 0 that goes to sleep, or as
+ * a guest whose seat has no thread, one of the two must see the job. With a lookout (o) T2 lies in bed and looks; it was manned before anything came. All of it in full, but for h.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "mc/mc.h"
 
@@ -36,13 +37,31 @@ static filch_atomic_u32 never;
 static filch_slot child, older;
 static filch_link ready[3]; /* stand for strands */
 static bool is_over; /* of T2, or of T3 where there is one */
+static bool is_guest; /* T3 */
 
 static char what, how;
 static bool is_searching; /* T2 is counted as searcher at first */
 
+/* Another strand would need a deque, for which there is no memory. */
+static int fail(void *deque, size_t capacity, size_t block)
+{
+    (void)deque, (void)capacity, (void)block;
+    return -1;
+}
+
+/* In one place or another there is a strand for it. */
+static void refuse(filch_job *refused, filch_pool *of)
+{
+    (void)refused, (void)of;
+    mc_check(false, "a task for which there is a strand is not refused");
+}
+
+static const filch_kind too_large = {.bytes = 1, .init = fail};
+
 static void do_nothing(filch_strand *self)
 {
-    (void)self;
+    /* relaxed: by who has run it, on this thread. */
+    mc_check(!filch_load_relaxed(&self->parked_in), "a strand that runs is not in the list of those that wait");
     for (;;)
         filch_futex_wait(&never, 0, NULL);
 }
@@ -70,6 +89,9 @@ static void make_known(void)
     case 'w':
         await_end(worker, strand);
         break;
+    case 'Y':
+        worker->is_visited = true;
+        /* fall through */
     case 'y':
         worker->leave = FILCH_LEAVE_TO_YIELD;
         leave(worker, strand);
@@ -89,11 +111,11 @@ static void make_known(void)
         pass_on(worker);
         break;
     case 'g':
-        run(worker, strand);
+        filch_worker_run(worker, strand);
         break;
     case 't':
-        if (filch_timer_start(&pool->timers, &timer, DEADLINE_NS))
-            pay_watch(worker);
+        worker->owes_watch = filch_timer_start(&pool->timers, &timer, DEADLINE_NS);
+        filch_worker_pay_watch(worker);
         break;
     case 'T':
         if (filch_timer_start(&pool->timers, &timer, DEADLINE_NS))
@@ -116,15 +138,42 @@ static void go_to_sleep(void)
     filch_sleep_push(&pool->sleep, worker->index, is_searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
     uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
     bool is_lookout = filch_lookout_begin(worker);
-    if (how == 's')
-        filch_pool_notify_if_work(pool);
-    else if (look_for_ready(pool))
-        filch_pool_notify(pool, worker);
+    filch_worker_look_once_more(worker, how == 's');
     while (is_lookout)
         is_lookout = filch_lookout_look(worker);
     if (until_ns == FILCH_NEVER_NS)
         filch_seat_sleep(&worker->seat);
     is_over = true;
+}
+
+/* The same in the order of filch_worker_main, where a strand may be missing. */
+static void sleep_without(filch_worker *worker, enum filch_sleep_role role)
+{
+    bool may_run = filch_worker_have_spare(worker);
+    filch_worker_shelve_spare(worker);
+    filch_sleep_push(&pool->sleep, worker->index, role);
+    if (!filch_worker_look_once_more(worker, may_run))
+        filch_pool_refuse(pool, 0);
+    filch_seat_sleep(&worker->seat);
+    is_over = true;
+}
+
+static void sleep_as_searcher(void)
+{
+    sleep_without(pool->workers[1], FILCH_ROLE_SEARCHING);
+}
+
+static void give_strand_up(void)
+{
+    filch_worker *worker = pool->workers[0];
+
+    if (!is_guest) {
+        sleep_without(worker, FILCH_ROLE_RUNNING);
+        return;
+    }
+    filch_worker_shelve_spare(worker);
+    filch_sleep_push(&pool->vacant, worker->index, FILCH_ROLE_RUNNING);
+    filch_pool_notify_if_work(pool);
 }
 
 static void look_out(void)
@@ -160,10 +209,15 @@ static void setup(void)
     deque_name = what == 'c' ? "bwos_fifo:2:1" : "split";
     pool = make_small_pool(how == 'l' ? 3 : 2);
     filch_pool_begin(pool); /* as long as its tasks */
-    have_spare(pool->workers[0]);
+    filch_worker_have_spare(pool->workers[0]);
     strand = prepare(pool->workers[0], do_nothing, NULL, NULL);
     filch_strand_begin_task(strand, NULL, NULL);
     strand->worker = pool->workers[0];
+    if (how == 'm') {
+        pool->workers[0]->spare = strand;
+        job.refuse = refuse;
+        pool->strands.kind = &too_large;
+    }
     if (what == 'w' || what == 'g')
         filch_split_publish(&strand->split, 1);
     if (what == 'w')
@@ -190,7 +244,7 @@ static void setup(void)
         mc_check(filch_lookout_begin(pool->workers[1]), "there is something to look out for");
         filch_queue_take(&pool->workers[0]->ready);
     }
-    if (is_searching || how == 'l')
+    if (is_searching || how == 'l' || how == 'm')
         filch_sleep_search(&pool->sleep, 1);
 }
 
@@ -201,13 +255,14 @@ static int run_all(const char *name, const mc_options *options, char receiver, c
     mc_program program = {.name = program_name, .setup = setup, .threads = {make_known}};
 
     how = receiver;
-    program.threads[1] = how == 'l' ? leave_searchers : how == 'o' ? look_out : go_to_sleep;
-    program.threads[2] = how == 'l' ? sleep_on : NULL;
+    program.threads[1] = how == 'l' ? leave_searchers : how == 'o' ? look_out : how == 'm' ? sleep_as_searcher : go_to_sleep;
+    program.threads[2] = how == 'l' ? sleep_on : how == 'm' ? give_strand_up : NULL;
     for (; *all; all++)
-        for (unsigned searching = 0; searching <= (how == 's' || how == 'n'); searching++) {
+        for (unsigned second = 0; second <= (how == 's' || how == 'n' || how == 'm'); second++) {
             what = *all;
-            is_searching = searching;
-            snprintf(program_name, sizeof program_name, "%s %c%s", name, what, searching ? " a" : "");
+            is_searching = second && how != 'm';
+            is_guest = second;
+            snprintf(program_name, sizeof program_name, "%s %c%s", name, what, second ? " a" : "");
             mc_run_and_add(&total, &program, options);
         }
     return mc_report(total);
@@ -219,6 +274,7 @@ int main(int argc, char **argv)
 
     options.may_rest = may_rest;
     const mc_options two = mc_bounded(options, 2, 1);
-    return run_all("idle, half", &two, 's', "h") | run_all("idle, sleeps", &options, 's', "rRiswypgctTf") | run_all("idle, leaves", &options, 'l', "rRiswypgctTf") |
-           run_all("idle, no memory", &options, 'n', "rRyptTf") | run_all("idle, looks out", &options, 'o', "ryR");
+    return run_all("idle, half", &two, 's', "h") | run_all("idle, sleeps", &options, 's', "rRiswyYpgctTf") | run_all("idle, leaves", &options, 'l', "rRiswyYpgctTf") |
+           run_all("idle, no memory", &options, 'n', "rRyYptTf") | run_all("idle, looks out", &options, 'o', "ryR") |
+           run_all("idle, one strand", &options, 'm', "is");
 }

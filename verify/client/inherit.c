@@ -2,10 +2,10 @@
 /*
  * A thief inherits the values that held at the fork, while the strand it stole from binds and unbinds others; and a part of a pool is made once.
  *
- * T1 runs a strand, T2 steals from it, through the functions of src/worker/worker.c, which is part of this file. Bindings lie in memory that is freed as
+ * T1 runs a strand, T2 steals from it, through the functions of the loop (worker_loop.h), which is part of this file. Bindings lie in memory that is freed as
  * soon as they are undone.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "join/join.h"
 #include "mc/mc.h"
@@ -53,7 +53,7 @@ static void bind_and_fork(filch_strand *self)
 static void setup(void)
 {
     pool = make_small_pool(2);
-    have_spare(pool->workers[0]);
+    filch_worker_have_spare(pool->workers[0]);
     first = prepare(pool->workers[0], bind_and_fork, NULL, NULL);
     filch_strand_begin_task(first, NULL, NULL);
 }
@@ -61,7 +61,7 @@ static void setup(void)
 static void go_on(filch_worker *worker, filch_strand *strand)
 {
     while (strand) {
-        run(worker, strand);
+        filch_worker_run(worker, strand);
         strand = worker->next;
         worker->next = NULL;
     }

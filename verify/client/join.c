@@ -2,11 +2,11 @@
 /*
  * A join that waits: the forker leaves its strand, the thief that completes the child enters it, or the forker's own worker does.
  *
- * T1 runs a strand, T2 and perhaps T3 steal from it: all through the functions of src/worker/worker.c, which is part of this file, on a pool without
+ * T1 runs a strand, T2 and perhaps T3 steal from it: all through the functions of the loop (worker_loop.h), which is part of this file, on a pool without
  * threads. The strand runs a script: f forks a task, F one that forks and joins another, j joins the newest. All scripts up
- * to a length are generated. join_pop.c and join_claim.c do the same with other deques. Slots, and the thieves' strands, are used again as soon as they are free.
+ * to a length are generated. join_pop.c and join_claim.c do the same with other deques, join_back.c with guests that find in a deque for all what is not their business, and give it back or run it. Slots, and the thieves' strands, are used again as soon as they are free.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "mc/mc.h"
 #include "small_pool.h"
@@ -20,9 +20,12 @@
 #define LETTERS "fFj"
 #define IS_BOUNDED false
 #endif
+#ifndef HAS_GUESTS
+#define HAS_GUESTS false
+#endif
 
 static filch_pool *pool;
-static filch_strand *first;
+static filch_strand *first, *helped; /* the second by guests: it has no tasks, but the same deque */
 static int runs[TASKS], inner_runs[TASKS]; /* plain: whoever runs a task, or has joined it, has it alone */
 static int script_runs;
 static const char *script;
@@ -69,16 +72,22 @@ static void run_script(filch_strand *self)
 
 static void setup(void)
 {
-    pool = make_small_pool(1 + thieves);
-    have_spare(pool->workers[0]); /* the others make their strands themselves */
+    pool = make_small_pool(1 + thieves + HAS_GUESTS);
+    filch_worker_have_spare(pool->workers[0]); /* the others make their strands themselves */
     first = prepare(pool->workers[0], run_script, NULL, NULL);
+    if (HAS_GUESTS) {
+        filch_worker *worker = pool->workers[1 + thieves];
+        filch_worker_have_spare(worker);
+        helped = prepare(worker, run_script, NULL, worker);
+        filch_store_relaxed(&worker->strand, helped);
+    }
 }
 
 /* The loop, as long as there is something to go on with. */
 static void go_on(filch_worker *worker, filch_strand *strand)
 {
     while (strand) {
-        run(worker, strand);
+        filch_worker_run(worker, strand);
         strand = worker->next;
         worker->next = NULL;
     }
@@ -93,12 +102,16 @@ static void thief(void)
 {
     filch_worker *worker = pool->workers[mc_self() - 1];
 
-    filch_sleep_search(&pool->sleep, 8);
+    if (HAS_GUESTS)
+        worker->root = pool->workers[1 + thieves];
+    else
+        filch_sleep_search(&pool->sleep, 8);
     for (unsigned i = 0; i < tries; i++) {
         filch_strand *strand = steal(worker, true);
         if (!strand)
             continue;
-        filch_sleep_found(&pool->sleep);
+        if (!HAS_GUESTS)
+            filch_sleep_found(&pool->sleep);
         go_on(worker, strand);
         return;
     }

@@ -158,7 +158,7 @@ int main(int argc, char **argv)
     mc_options timed = options, impatient = options;
     timed.timeouts = 1;
     impatient.clock_step_ns = 1000000; /* each look at the clock takes longer than a mutex has patience */
-    const mc_options two = mc_bounded(options, 2, 1), impatient_two = mc_bounded(impatient, 2, 1);
+    const mc_options two = mc_bounded(options, 2, 1), three = mc_bounded(options, 3, 2), impatient_two = mc_bounded(impatient, 2, 1);
     const mc_options timed_one = mc_bounded(timed, 1, 1), timed_two = mc_bounded(timed, 2, 1);
     const struct {
         mc_program program;
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
         {{"mutex, tried", setup_mutex_two, {lock_once, try_lock}, NULL}, &options},
         {{"mutex, timed", setup_mutex_two, {lock_once, lock_in_time}, NULL}, &timed_two},
         {{"mutex, timed, three", setup_mutex_three, {lock_once, lock_in_time, lock_once}, NULL}, &timed_two},
-        {{"condition", setup_cond, {wait_and_free_cond, signal_inside}, NULL}, &options},
+        {{"condition", setup_cond, {wait_and_free_cond, signal_inside}, NULL}, options.is_long ? &options : &three},
         {{"condition, signal", setup_cond, {wait_for_truth, signal_after}, NULL}, &options},
         {{"condition, timed", setup_cond, {wait_in_time, signal_after}, NULL}, &timed},
         {{"condition, timed, two", setup_cond, {wait_in_time, signal_inside, wait_in_time}, NULL}, &timed_one},

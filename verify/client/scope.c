@@ -2,11 +2,11 @@
 /*
  * A scope: close waits for all tasks, sees what they did, and is the last to touch the scope; a cancellation or a deadline reaches whoever waits.
  *
- * Workers are in filch_worker_main (src/worker/worker.c is part of this file). Scopes are opened by a thread from outside or by a task, and freed as soon as they are closed. What the tasks do is
+ * Workers are in filch_worker_main (worker_loop.h: the loop is part of this file). Scopes are opened by a thread from outside or by a task, and freed as soon as they are closed. What the tasks do is
  * plain. Nobody completes what the tasks of a cancelled scope wait for: a cancellation that is missed is a deadlock. So is a deadline that nobody
  * watches; one that is watched may end an execution.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "join/spawn.h"
 #include "mc/mc.h"

@@ -2,7 +2,7 @@
 /*
  * A strand comes into view, or looks up, while another worker goes to sleep: either the sleeper finds it and asks, or the strand's next fork finds the sleeper.
  *
- * T1 runs a strand as worker 0, T2 is worker 1, in the idle half of filch_worker_main without the search; all by the functions of src/worker/worker.c, which is part
+ * T1 runs a strand as worker 0, T2 is worker 1, in the idle half of filch_worker_main without the search; all by the functions of the loop (worker_loop.h), which is part
  * of this file, as is src/join/kinds.c for its locks. The strand runs a script:
  *
  *     f   forks a task
@@ -19,7 +19,7 @@
 #include "mutex.h" /* before what locks one */
 
 #include "join/kinds.c"
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 static const char *deque_name;
 #define SMALL_POOL_DEQUE deque_name
@@ -92,7 +92,7 @@ static void setup(void)
 {
     pool = make_small_pool(third == guest ? 4 : 2);
     for (unsigned i = 0; i < pool->worker_count; i++)
-        have_spare(pool->workers[i]);
+        filch_worker_have_spare(pool->workers[i]);
     /* What the guest wants to help: a strand that has no task now. */
     if (third == guest)
         filch_store_relaxed(&pool->workers[3]->strand, prepare(pool->workers[3], run_script, NULL, pool));
@@ -102,7 +102,7 @@ static void setup(void)
     if (strchr(script, '|')) {
         const filch_visit visit = {.worker = pool->workers[0]};
         set_self(&visit);
-        run(pool->workers[0], first);
+        filch_worker_run(pool->workers[0], first);
         set_self(NULL);
     }
     if (third == guest)
@@ -114,7 +114,7 @@ static void forker(void)
     const filch_visit visit = {.worker = pool->workers[0]};
 
     set_self(&visit);
-    run(pool->workers[0], first);
+    filch_worker_run(pool->workers[0], first);
 }
 
 static void sleeper(void)
@@ -123,7 +123,7 @@ static void sleeper(void)
     bool searching = begins_searching, looks = begins_searching;
 
     for (;;) {
-        is_taken = looks && find(worker, false);
+        is_taken = looks && filch_worker_find(worker, false);
         if (is_taken)
             break;
         filch_sleep_push(&pool->sleep, worker->index,

@@ -2,7 +2,7 @@
 /*
  * Sleep and wake-up: nobody sleeps for good while there is work, whoever else is about to sleep, to search or to be woken.
  *
- * Workers go through the idle half of filch_worker_main, with the shipped functions (src/worker/worker.c is part of this file): take, else search, else
+ * Workers go through the idle half of filch_worker_main, with the shipped functions (worker_loop.h: the loop is part of this file): take, else search, else
  * announce sleep, look once more, sleep. The script says what the one who has work does: i injects a job, p two at once; w publishes a task on a
  * strand, u one after all before it were stolen; and then it notifies. Jobs are a number, the count of the inject queue; the queue itself has a client
  * of its own. A worker begins awake (a) or asleep (s).
@@ -10,7 +10,7 @@
  * An execution ends when everybody sleeps. Then nothing may be left to do. All scripts up to a length are generated. In those of `busy` a worker that has
  * got something is busy with it for ever, so that each task needs a worker of its own; they are small enough to be explored in full.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /*
  * A pool for clients that play its workers themselves: seats and strands, no threads, nothing from the machine.
  *
- * Include it after worker/worker.c, which is part of such a client.
+ * Include it after worker_loop.h, which is part of such a client.
  */
 #ifndef CLIENT_SMALL_POOL_H
 #define CLIENT_SMALL_POOL_H
@@ -30,6 +30,7 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
     filch_store_relaxed(pool->alive, 1);
     /* There are threads: nobody from outside need do the work. */
     filch_store_relaxed(&pool->thread_count, worker_count);
+    filch_store_relaxed(&pool->has_threads, 1);
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
     filch_timers_init(&pool->timers);
@@ -53,7 +54,7 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
 /* Before its thread calls filch_worker_main, which then begins with this: body(strand), as the task of a filch_run would. */
 static inline filch_strand *begin_with(filch_worker *worker, void (*body)(filch_strand *))
 {
-    have_spare(worker);
+    filch_worker_have_spare(worker);
     filch_strand *strand = prepare(worker, body, NULL, worker);
     filch_strand_begin_task(strand, NULL, NULL);
     filch_sleep_search(&worker->pool->sleep, FILCH_SEATS_MAX);

@@ -8,7 +8,7 @@
  *     stop     all threads end, whether they look for work, go to sleep or sleep when the pool ends
  *     ready    there is no memory for a strand; one that may go on is run all the same
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "worker/pool.c"
 
@@ -52,7 +52,7 @@ static void go_on(filch_strand *self)
 static void setup_ready(void)
 {
     pool = make_small_pool(1);
-    have_spare(pool->workers[0]);
+    filch_worker_have_spare(pool->workers[0]);
     waiting = prepare(pool->workers[0], go_on, NULL, NULL);
     waiting->worker = pool->workers[0];
     /* No deque has room for that much: no strand can be made any more. */

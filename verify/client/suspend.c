@@ -2,17 +2,18 @@
 /*
  * A strand that waits: its tasks are stolen meanwhile, whoever may go on does, and nobody sleeps over either.
  *
- * Workers are in filch_worker_main (src/worker/worker.c is part of this file): the first begins with a strand, the second asleep. The strand forks a task or not, then waits for a future; what follows
+ * Workers are in filch_worker_main (worker_loop.h: the loop is part of this file): the first begins with a strand, the second asleep. The strand forks a task or not, then waits for a future; what follows
  * is in the names below. A thread from outside may run the task itself: as a guest, who leaves when there is nothing to help with. A strand that is not resumed, or a
  * task that nobody takes, leaves somebody waiting for ever.
  *
  * What a strand leaves behind when it goes on needs two preemptions or more to be missed; that program is walked through at random.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "mc/mc.h"
 #include "small_pool.h"
 
+#include <errno.h>
 #include <filch/future.h>
 #include <filch/task.h>
 
@@ -28,6 +29,7 @@ static int went_on; /* plain: of the strand */
 
 static unsigned worker_count;
 static bool has_ready; /* the first worker begins with strands that may go on */
+static bool is_short;  /* there is no memory for another strand; both workers begin with one */
 static bool is_busy;   /* the first worker has something else to do; the second is awake */
 static void (*body)(filch_strand *self);
 
@@ -84,6 +86,26 @@ static void wait_and_join(filch_strand *self)
     went_on = 1;
 }
 
+/* The same without memory for a strand to run the task on: it is told, and runs it when it joins. Who else waits goes on then. */
+static void wait_in_vain(filch_strand *self)
+{
+    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+
+    f = filch_fork(f, run_task, &runs);
+    mc_check(filch_await(f, &future, NULL) == -ENOMEM, "who waits for its own task is told");
+    f = filch_join(f, mark);
+    await(f);
+    filch_store_release(&gone_on, 1);
+}
+
+static void wait_for_the_other(filch_strand *self)
+{
+    await(filch_split_slots(&self->split));
+    while (!filch_load_acquire(&gone_on))
+        filch_pause();
+    went_on = 1;
+}
+
 /* When it goes on it neither forks nor joins, and its task is still there for others. */
 static void wait_and_work(filch_strand *self)
 {
@@ -113,7 +135,7 @@ static void yield_and_join(filch_strand *self)
 
 static bool is_asleep(unsigned worker_index)
 {
-    return !is_busy && (worker_index > 0 || (!body && !has_ready));
+    return !is_busy && !is_short && (worker_index > 0 || (!body && !has_ready));
 }
 
 static void setup(void)
@@ -147,6 +169,23 @@ static MC_OUTSIDE bool may_rest(void)
     return went_on == 1;
 }
 
+/* ---- all strands that there are wait ------------------------------------------------------------- */
+
+static void setup_no_memory(void)
+{
+    pool = make_small_pool(2);
+    filch_pool_begin(pool);
+    begin_with(pool->workers[0], wait_in_vain);
+    begin_with(pool->workers[1], wait_for_the_other);
+    /* Another strand would need a deque, and no deque has room for that much. */
+    for (unsigned i = 0; i < 2; i++)
+        filch_magazine_empty(&pool->workers[i]->free, &pool->strands);
+    while (filch_strands_have_free(&pool->strands))
+        filch_strand_take(&pool->strands);
+    filch_kind_find(FILCH_DEQUE_CHASELEV, &pool->strands.kind);
+    pool->strands.capacity = SIZE_MAX;
+}
+
 /* ---- strands that may go on, in the queue of a worker ------------------------------------------ */
 
 #define READY 3
@@ -166,7 +205,7 @@ static void setup_ready(void)
 {
     setup();
     for (int i = 0; i < READY; i++) {
-        have_spare(pool->workers[0]);
+        filch_worker_have_spare(pool->workers[0]);
         filch_strand *strand = prepare(pool->workers[0], go_on, NULL, NULL);
         filch_strand_begin_task(strand, NULL, NULL);
         filch_queue_push(&pool->workers[0]->ready, &strand->link);
@@ -185,7 +224,7 @@ static void wait_until_it_has_run(filch_strand *self)
 static void setup_busy(void)
 {
     setup();
-    have_spare(pool->workers[0]);
+    filch_worker_have_spare(pool->workers[0]);
     filch_strand *strand = prepare(pool->workers[0], wait_until_it_has_run, NULL, NULL);
     filch_strand_begin_task(strand, NULL, NULL);
     filch_queue_push(&pool->workers[0]->ready, &strand->link);
@@ -247,17 +286,85 @@ static void finish_without(void)
     mc_check(another.first == listed && !listed->parked_next, "the one that it was put into last");
 }
 
+/* ---- no memory for another strand ---------------------------------------------------------------- */
+
+static void setup_short(void)
+{
+    setup_with_task();
+    filch_wait_open(&listed->wait, false);
+    filch_parked_add(&pool->workers[0]->parked, listed);
+    filch_wait_park(&listed->wait);
+}
+
+/* As filch_worker_main does. */
+static void stop_working(void)
+{
+    filch_sleep_push(&pool->sleep, mc_self() - 1, FILCH_ROLE_RUNNING);
+    filch_pool_refuse(pool, 0);
+}
+
+static void end_wait(void)
+{
+    filch_link *strands = filch_wait_end(&listed->wait, (uint64_t)1 << FILCH_WAIT_TURN_SHIFT, 0) == FILCH_WAIT_RESUME ? &listed->link : NULL;
+    if (strands)
+        strands->next = NULL;
+    filch_pool_resume(pool, strands);
+}
+
+static void finish_short(void)
+{
+    mc_check(filch_wait_outcome(&listed->wait) == FILCH_WAIT_NO_MEMORY, "whose tasks nobody can run is told");
+    mc_check(filch_queue_take(&pool->ready) == &listed->link && !filch_queue_take(&pool->ready), "and goes on, once");
+}
+
+/* One may go on: what that does is waited for. */
+static filch_link may_go_on;
+
+static filch_job not_begun;
+
+static void refuse(filch_job *job, filch_pool *of)
+{
+    (void)job, (void)of;
+    mc_check(false, "as long as somebody goes on, no task is refused");
+}
+
+static void setup_short_ready(void)
+{
+    setup_short();
+    not_begun.refuse = refuse;
+    filch_queue_push(&pool->inject, &not_begun.link);
+    filch_queue_push(&pool->workers[1]->ready, &may_go_on);
+}
+
+static void finish_patient(void)
+{
+    mc_check(filch_wait_is_open(filch_load_relaxed(&listed->wait.word)), "as long as somebody goes on, nobody is told");
+}
+
+static void finish_ended(void)
+{
+    mc_check(filch_queue_take(&pool->ready) == &listed->link && !filch_queue_take(&pool->ready), "it goes on once, whoever ends its wait");
+}
+
 static int run_lists(const mc_options *options)
 {
     const mc_program programs[] = {
         {"parked, or sleep", setup_with_task, {park_and_notify, sleep_unless_parked}, NULL},
         {"parked, again", setup_without, {take_off_and_add, find_nothing}, finish_without},
+        {"refused", setup_short, {stop_working, stop_working}, finish_short},
+        {"refused, one works", setup_short, {stop_working}, finish_patient},
+        {"refused, one may go on", setup_short_ready, {stop_working, stop_working}, finish_patient},
+        {"refused, or ended", setup_short, {stop_working, stop_working, end_wait}, finish_ended},
         {"parked, again, two thieves", setup_without, {take_off_and_add, find_nothing, find_nothing}, finish_without},
     };
     int failures = 0;
 
+    const mc_options two = mc_bounded(*options, 2, 1);
+
     for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
-        mc_result r = mc_run(&programs[i], options);
+        /* All is said by who sleeps last, and that is seen with little; --long goes further. */
+        bool is_wide = programs[i].threads[0] == stop_working && programs[i].threads[1];
+        mc_result r = mc_run(&programs[i], is_wide ? &two : options);
         failures |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
     }
     return failures;
@@ -296,7 +403,7 @@ static int code;
 static void run_one(const char *name, mc_options options, unsigned workers, void (*strand)(filch_strand *),
                     void (*one)(void), void (*other)(void))
 {
-    mc_program program = {.name = name, .setup = is_busy ? setup_busy : one || strand ? setup : setup_ready};
+    mc_program program = {.name = name, .setup = is_short ? setup_no_memory : is_busy ? setup_busy : one || strand ? setup : setup_ready};
     unsigned at = 0;
 
     worker_count = workers;
@@ -332,6 +439,9 @@ int main(int argc, char **argv)
     run_one("suspend, yield, alone", options, 1, yield_and_join, NULL, NULL);
     run_one("suspend, yield", one, 2, yield_and_join, NULL, NULL);
     run_one("suspend, task", one, 2, wait_for_task, NULL, NULL);
+    is_short = true;
+    run_one("suspend, no memory", one, 2, wait_in_vain, NULL, NULL);
+    is_short = false;
     run_one("suspend, ready", one, 2, NULL, NULL, NULL);
     is_busy = true;
     run_one("suspend, busy", walks, 2, wait_for_task, NULL, NULL);

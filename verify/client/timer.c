@@ -2,11 +2,11 @@
 /*
  * No timer is forgotten: somebody watches it, whoever goes to sleep, is woken for something else, or has other work.
  *
- * Two workers are in filch_worker_main (src/worker/worker.c is part of this file), the second asleep at first. A strand of the first sleeps until a deadline. The rest of the work does not end before it
+ * Two workers are in filch_worker_main (worker_loop.h: the loop is part of this file), the second asleep at first. A strand of the first sleeps until a deadline. The rest of the work does not end before it
  * has gone on: what lies in the first worker's queue, or is injected from outside. If nobody is left who wakes up at the deadline, that is a
  * deadlock; if somebody is, the execution goes on or ends there. With a third thread there are too many: these programs are walked through at random.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "mc/mc.h"
 #include "small_pool.h"
@@ -56,7 +56,7 @@ static void setup(void)
     filch_pool_begin(pool);
     begin_with(pool->workers[0], sleep_until);
     if (has_other) {
-        have_spare(pool->workers[0]);
+        filch_worker_have_spare(pool->workers[0]);
         filch_strand *strand = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
         filch_strand_begin_task(strand, NULL, NULL);
         filch_queue_push(&pool->workers[0]->ready, &strand->link);
@@ -124,7 +124,7 @@ static void setup_in_vain(void)
 {
     pool = make_small_pool(1);
     filch_pool_begin(pool);
-    have_spare(pool->workers[0]);
+    filch_worker_have_spare(pool->workers[0]);
     later.strand = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
     later.turn = filch_wait_open(&later.strand->wait, false);
     filch_wait_park(&later.strand->wait);
@@ -139,7 +139,7 @@ static void watch_in_vain(void)
     uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
 
     filch_timer_stop(&pool->timers, &stopped);
-    mc_check(sleep_and_watch(worker, until_ns, false), "it is called");
+    mc_check(filch_worker_sleep(worker, until_ns, false), "it is called");
     mc_check(take_ready(&pool->ready) == later.strand, "for what was due later");
     went_on = 1;
 }

@@ -10,6 +10,8 @@
  *     x   sets the mark and cancels, as src/join/scope.c does
  *     n   nudges the waiter, which may end its wait itself then
  *
+ * The waiter is a strand, or a thread, which is not nudged: what park finds it acts upon at once.
+ *
  * All scripts up to a length are generated, also without T2 where T3 cancels. What is handed over, and what the waiter leaves behind when it parks, is
  * plain: it is a race if one who ends a wait and the waiter do not agree whose it is.
  */
@@ -37,6 +39,7 @@ static frame *current;
 static uint64_t brought[2][WAITS_MAX + LENGTH_MAX]; /* by T2 and T3, before they end a wait: which one */
 
 static unsigned wait_count;
+static bool is_thread;
 static char steady; /* what T2 does; 0: there is none */
 static const char *script;
 
@@ -76,7 +79,7 @@ static void wait_often(void)
                     filch_pause();
                 mc_check(own->left == 2, "the waiter was resumed by one");
             }
-        } while (!filch_wait_try(&wait_word, turn));
+        } while (!is_thread && !filch_wait_try(&wait_word, turn));
         check_outcome(filch_wait_outcome(&wait_word), turn, own);
         free(own);
     }
@@ -153,15 +156,16 @@ static int run_all(const char *name, mc_options options, unsigned waits, const c
 {
     mc_result total = {.name = name};
     char text[LENGTH_MAX + 1], program_name[40];
+    const unsigned letters = is_thread ? 3 : 4;
 
     wait_count = waits;
     script = text;
     for (; *steadies; steadies++)
-        for (unsigned length = 0, count = 1; length <= longest; length++, count *= 4)
+        for (unsigned length = 0, count = 1; length <= longest; length++, count *= letters)
             for (unsigned k = 0; k < count; k++) {
                 unsigned rest = k;
-                for (unsigned i = 0; i < length; i++, rest /= 4)
-                    text[i] = "ecxn"[rest % 4];
+                for (unsigned i = 0; i < length; i++, rest /= letters)
+                    text[i] = "ecxn"[rest % letters];
                 text[length] = '\0';
                 steady = *steadies;
                 /* A mark is set once. */
@@ -171,7 +175,7 @@ static int run_all(const char *name, mc_options options, unsigned waits, const c
                 mc_program program = {.name = program_name, .threads = {wait_often, follow_script}};
                 if (steady != '-')
                     program.threads[2] = end_each;
-                snprintf(program_name, sizeof program_name, "wait %u %c %s", waits, steady, text);
+                snprintf(program_name, sizeof program_name, "%s %u %c %s", is_thread ? "thread" : "wait", waits, steady, text);
                 mc_run_and_add(&total, &program, &options);
             }
     return mc_report(total);
@@ -183,6 +187,9 @@ int main(int argc, char **argv)
     const unsigned more = options.is_long;
 
     options.check_leaks = true;
-    return run_all("wait, once", options, 1, "ec-", 2 + more) | run_all("wait, twice", options, 2, "e-", 1 + more) |
+    is_thread = true;
+    int code = run_all("wait, thread", options, 1, "ec-", 2 + more);
+    is_thread = false;
+    return code | run_all("wait, once", options, 1, "ec-", 2 + more) | run_all("wait, twice", more ? options : mc_bounded(options, 1, 1), 2, "e-", 1 + more) |
            run_all("wait, twice", mc_bounded(options, 1, 1), 2, "c", 1 + more);
 }

@@ -2,7 +2,7 @@
 /*
  * A strand that works while others are idle: it is asked for what it has, and what it publishes is taken.
  *
- * T1 runs a strand, through `run` of src/worker/worker.c, which is part of this file. The others are workers, in filch_worker_main: awake (a) or asleep (s) at first. The
+ * T1 runs a strand, through filch_worker_run of the loop (worker_loop.h), which is part of this file. The others are workers, in filch_worker_main: awake (a) or asleep (s) at first. The
  * strand runs a script:
  *
  *     f   forks a task
@@ -13,7 +13,7 @@
  * All scripts up to a length are generated. wanted_pop.c does the same with another deque. With a job in the inject queue that never ends (+), one of the workers is lost to it, and another one must do.
  * A worker that sleeps on beside work leaves the strand waiting for ever, which the checker reports.
  */
-#include "worker/worker.c"
+#include "worker_loop.h"
 
 #include "mc/mc.h"
 #include "small_pool.h"
@@ -90,7 +90,7 @@ static void setup(void)
         else
             filch_sleep_search(&pool->sleep, others);
     for (unsigned i = 0; i <= others; i++)
-        have_spare(pool->workers[i]);
+        filch_worker_have_spare(pool->workers[i]);
     if (has_job) {
         endless = (filch_job){.fn = never_end};
         filch_queue_push(&pool->inject, &endless.link);
@@ -103,11 +103,11 @@ static void forker(void)
 {
     filch_worker *worker = pool->workers[0];
 
-    run(worker, first);
+    filch_worker_run(worker, first);
     while (worker->next) {
         filch_strand *strand = worker->next;
         worker->next = NULL;
-        run(worker, strand);
+        filch_worker_run(worker, strand);
     }
 }
 

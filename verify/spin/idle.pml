@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleep and wake: src/sleep/README.md, with the loop of src/worker/worker.c, the slow halves of fork and join
- * (src/join/join.c) and the questions of the split stack (src/deque/split.h), under the names they have there.
+ * Sleep and wake: src/sleep/README.md, with the loop of src/worker/loop.h, the slow halves of fork and join
+ * (src/join/join.c) and the questions of the split stack (src/deque/split.h), under the names they have there, less filch_worker_ and filch_pool_.
  *
  * A thread from outside submits JOBS tasks. Whoever runs a task forks and joins as it likes, until FORKS tasks were
  * forked in all. What is checked:
@@ -215,7 +215,7 @@ inline join()
     od
 }
 
-/* ---- src/worker/worker.c ------------------------------------------------------------------------ */
+/* ---- src/worker/loop.h -------------------------------------------------------------------------- */
 
 /* A strand for the task: have_spare, prepare. Memory is plenty. */
 inline prepare(what)

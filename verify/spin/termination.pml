@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From submit to destroy: src/worker/pool.c, with the loop of src/worker/worker.c, under the names they have there.
+ * From submit to destroy: src/worker/pool.c, with the loop of src/worker/loop.h, under the names they have there, less filch_worker_ and filch_pool_.
  *
  * The main thread submits SUBMITS tasks, which submit NESTED more between them. SUBMITTERS other threads submit one each, GUESTS call
  * filch_run and sit down on a seat if there is one, WAITERS call filch_pool_wait. The main thread destroys the pool when the
@@ -140,7 +140,7 @@ inline filch_pool_notify_if_work()
     fi
 }
 
-/* ---- src/worker/pool.c: who is counted ----------------------------------------------------------- */
+/* ---- src/worker/outside.c: who is counted ----------------------------------------------------------- */
 
 inline filch_pool_begin()
 {
@@ -172,7 +172,7 @@ inline filch_pool_end()
     od
 }
 
-/* ---- src/worker/worker.c: what runs on a strand -------------------------------------------------- */
+/* ---- src/worker/run.c: what runs on a strand ----------------------------------------------------- */
 
 /* The last touch of the job of filch_run. */
 inline finish_job(g)
@@ -329,7 +329,7 @@ inline stop_searching()
     fi
 }
 
-/* ---- src/worker/pool.c: from outside ------------------------------------------------------------ */
+/* ---- src/worker/outside.c ------------------------------------------------------------ */
 
 inline take_seat()
 {

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which file systems lie on this machine.
+ *
+ * To ask one what it is (statfs) may itself take as long as a network does. So the table of mounts is read, in which the kernel says it of all of them, and the answer is kept by the number that a mount has
+ * there. That is given to another one some time after it is gone: the answer is a guess, and a wrong one costs time, but nothing else.
+ */
+#include "io/io.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Answers, each in the place of its number: the number, above whether it is local, and that it is known. */
+#define KNOWN_COUNT 256
+
+static filch_atomic_u64 known[KNOWN_COUNT];
+
+static bool is_local_type(const char *type)
+{
+    static const char *const types[] = {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "f2fs", "ext3", "ext2", "bcachefs", "zfs",
+                                        "erofs", "squashfs", "vfat", "exfat", "ramfs", "rootfs", "devtmpfs", "proc", "sysfs"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strncmp(type, types[i], strlen(types[i])) == 0 && type[strlen(types[i])] == ' ')
+            return true;
+    return false;
+}
+
+/* A line: "<number> <parent> ... - <type> <device> <options>". */
+static bool look_up(uint64_t number)
+{
+    FILE *table = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL;
+    size_t room = 0;
+    bool is_local = false;
+
+    while (table && getline(&line, &room, table) > 0) {
+        if (strtoull(line, NULL, 10) != number)
+            continue;
+        const char *type = strstr(line, " - ");
+        is_local = type && is_local_type(type + 3);
+        break;
+    }
+    free(line);
+    if (table)
+        fclose(table);
+    return is_local;
+}
+
+bool filch_mount_is_local(const struct statx *info)
+{
+    if (!(info->stx_mask & STATX_MNT_ID))
+        return false;
+    filch_atomic_u64 *place = &known[info->stx_mnt_id % KNOWN_COUNT];
+    /* relaxed: an answer is one word, and who finds another asks again. */
+    uint64_t answer = filch_load_relaxed(place);
+
+    if (answer >> 2 != info->stx_mnt_id || !(answer & 1)) {
+        answer = info->stx_mnt_id << 2 | (look_up(info->stx_mnt_id) ? 2u : 0u) | 1;
+        /* relaxed: as above. */
+        filch_store_relaxed(place, answer);
+    }
+    return answer & 2;
+}

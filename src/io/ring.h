@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a ring consists of: for ring.c, which has its life and what flies on it, and kick.c, which interrupts its thread.
+ */
+#ifndef FILCH_IO_RING_H
+#define FILCH_IO_RING_H
+
+#include "io/inbox.h"
+#include "io/io.h"
+
+#include <linux/io_uring.h>
+
+/* Not in headers before Linux 6.6. */
+#ifndef IORING_ASYNC_CANCEL_OP
+#define IORING_ASYNC_CANCEL_OP (1U << 5)
+#endif
+
+struct filch_ring {
+    filch_source source; /* first: of the worker's thread it is the source */
+    filch_io *io;
+    filch_ring *next; /* in io->rings */
+    int fd;
+    pid_t thread;
+
+    void *rings, *sqes;
+    size_t rings_bytes, sqes_bytes;
+
+    struct io_uring_sqe *sq;
+    filch_atomic_u32 *sq_head, *sq_tail, *sq_flags;
+    uint32_t sq_mask, tail;
+    filch_atomic_u32 has_bell; /* it is being polled */
+
+    filch_lock reading;
+    filch_atomic_u32 *cq_head, *cq_tail;
+    struct io_uring_cqe *cq;
+    uint32_t cq_mask;
+
+    filch_buffers buffers; /* for streams; made by the first */
+
+    filch_inbox inbox;
+    filch_atomic_u32 is_submitting; /* its thread is about to submit what it has taken out of the inbox: [submitting] */
+};
+
+/* ---- kick.c -------------------------------------------------------------------------------------- */
+
+/* Before the first ring: the handler of SIGURG, once in a process. */
+void filch_kick_prepare(void);
+
+/* Make its thread, which computes, enter the kernel for a moment. */
+void filch_ring_kick(filch_ring *ring);
+
+#endif

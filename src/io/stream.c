@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams: requests that go on and on, on rings; and the same without them, one by one. stream.h has how reader and task meet.
+ */
+#include "io/stream.h"
+
+#include "io/io.h"
+#include "join/wait.h"
+
+#include <errno.h>
+#include <filch/scope.h>
+#include <poll.h>
+#include <unistd.h>
+
+static void init(filch_stream *stream, filch_op_code code, int fd, int flags)
+{
+    *stream = (filch_stream){.fd = fd,
+                             .flags = (unsigned)flags,
+                             .code = (unsigned char)code,
+                             .held = FILCH_NO_BUFFER,
+                             .items = stream->few,
+                             .room = sizeof stream->few / sizeof stream->few[0]};
+}
+
+void filch_stream_accept(filch_stream *stream, int fd, int flags)
+{
+    init(stream, FILCH_OP_accept, fd, flags);
+}
+
+void filch_stream_recv(filch_stream *stream, int fd, int flags)
+{
+    /* Rings refuse that one. */
+    init(stream, FILCH_OP_recv, fd, flags & ~MSG_WAITALL);
+}
+
+/* What the last call has handed out. */
+static void give_back(filch_stream *stream)
+{
+    if (stream->held != FILCH_NO_BUFFER)
+        filch_buffers_give(filch_ring_buffers(stream->source), stream->held);
+    stream->held = FILCH_NO_BUFFER;
+    stream->data = NULL;
+}
+
+/* ---- one by one ---------------------------------------------------------------------------------- */
+
+/* A buffer only while there is something in it: most of many connections are silent. */
+static ssize_t recv_one(filch_slot *f, filch_stream *stream, uint64_t deadline_ns)
+{
+    for (;;) {
+        if (!stream->own_buffer)
+            stream->own_buffer = malloc(FILCH_STREAM_BYTES);
+        if (!stream->own_buffer)
+            return -ENOMEM;
+        ssize_t got = filch_recv(f, stream->fd, stream->own_buffer, FILCH_STREAM_BYTES,
+                                 (int)stream->flags | MSG_DONTWAIT);
+        if (got != -EAGAIN) {
+            stream->data = stream->own_buffer;
+            return got;
+        }
+        free(stream->own_buffer);
+        stream->own_buffer = NULL;
+        filch_op op = filch_op_poll(stream->fd, POLLIN);
+        ssize_t events = filch_op_run(f, &op, deadline_ns);
+        if (events < 0)
+            return events;
+    }
+}
+
+static ssize_t next_one(filch_slot *f, filch_stream *stream, uint64_t deadline_ns)
+{
+    if (stream->code == FILCH_OP_recv)
+        return recv_one(f, stream, deadline_ns);
+    filch_op op = filch_op_accept(stream->fd, NULL, NULL, (int)stream->flags);
+    return filch_op_run(f, &op, deadline_ns);
+}
+
+/* ---- on a ring ------------------------------------------------------------------------------------- */
+
+/* The request is over, and what was said of it is true no longer. */
+static void settle(filch_slot *f, filch_stream *stream)
+{
+    stream->is_stopping = false;
+    if (stream->is_counted)
+        filch_io_count(filch_strand_of(f)->pool, stream->fd, -1u);
+    stream->is_counted = false;
+}
+
+/* Of a socket of the AF_UNIX family, Linux 6.18 does not tell of an end that came together with the last bytes: it waits for one more event. */
+static bool is_of_network(int fd)
+{
+    int domain = AF_UNSPEC;
+    socklen_t length = sizeof domain;
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain != AF_UNIX;
+}
+
+/* Ask for more. False: there is no ring to do that, or no buffers. */
+static bool arm(filch_slot *f, filch_stream *stream)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    settle(f, stream);
+    /* From here on until it flies the strand does not leave its thread. */
+    filch_ring *ring = filch_io_ring(f, strand);
+    if (!ring || (stream->code == FILCH_OP_recv && (!is_of_network(stream->fd) || !filch_ring_has_buffers(ring))))
+        return false;
+    stream->op = filch_op_make((filch_op_code)stream->code, stream->fd, NULL, NULL, 0, 0, stream->flags, 0);
+    stream->op.stage = FILCH_STAGE_STREAM;
+    stream->op.closings = filch_io_closings(filch_io_get(strand->pool), &stream->op);
+    stream->op.strand = strand;
+    stream->stop = (filch_op){.target = &stream->op, .stage = FILCH_STAGE_STOP, .strand = strand};
+    stream->source = ring;
+    stream->is_armed = stream->is_counted = true;
+    filch_op_fly(&stream->op);
+    filch_io_count(strand->pool, stream->fd, 1);
+    strand->worker->owes_watch = true;
+    filch_ring_start(ring, &stream->op);
+    return true;
+}
+
+/* Until something has come, or it is at rest: 0, and is_dry says whether that is all. Or -ETIMEDOUT, -ECANCELED. */
+static int await(filch_slot *f, filch_stream *stream, uint64_t deadline_ns, bool for_rest, bool *is_dry)
+{
+    filch_waiting waiting;
+
+    filch_waiting_begin(&waiting, f, stream->code == FILCH_OP_recv ? "a stream of bytes" : "a stream of connections");
+    filch_stream_wait wait = filch_stream_await(stream, waiting.strand, waiting.turn, for_rest);
+    *is_dry = wait == FILCH_STREAM_DRY;
+    if (wait != FILCH_STREAM_WAITS) {
+        filch_waiting_drop(&waiting);
+        return 0;
+    }
+    int outcome = filch_waiting_wait(&waiting, deadline_ns);
+    if (outcome < 0)
+        filch_stream_give_up(stream);
+    return outcome < 0 ? outcome : 0;
+}
+
+/* What an item means to the caller. */
+typedef enum meaning { FOR_THE_CALLER, ASK_AGAIN, ONE_BY_ONE_ONCE, ONE_BY_ONE } meaning;
+
+static meaning understand(filch_slot *f, const filch_stream *stream, int result)
+{
+    switch (result) {
+    case -ENOBUFS:
+        return stream->code == FILCH_OP_recv ? ONE_BY_ONE_ONCE : FOR_THE_CALLER; /* all are in use */
+    case -EAGAIN:
+        return ONE_BY_ONE; /* the descriptor is non-blocking, and then the kernel does not wait */
+    case -EINTR:
+        return ASK_AGAIN;
+    case -ECANCELED:
+        return filch_io_has_closed(filch_io_get(filch_strand_of(f)->pool), &stream->op) ? FOR_THE_CALLER : ASK_AGAIN;
+    default:
+        return FOR_THE_CALLER;
+    }
+}
+
+ssize_t filch_stream_next(filch_slot *f, filch_stream *stream, uint64_t deadline_ns)
+{
+    filch_stream_item item;
+
+    give_back(stream);
+    if (stream->is_plain || !f || !filch_strand_can_leave(filch_strand_of(f)))
+        return next_one(f, stream, deadline_ns);
+    for (;;) {
+        if (filch_stream_take(stream, &item)) {
+            switch (understand(f, stream, item.result)) {
+            case FOR_THE_CALLER:
+                stream->held = item.buffer;
+                if (item.buffer != FILCH_NO_BUFFER)
+                    stream->data = filch_buffers_at(filch_ring_buffers(stream->source), item.buffer);
+                return item.result;
+            case ASK_AGAIN:
+                break;
+            case ONE_BY_ONE:
+                stream->is_plain = true;
+                return next_one(f, stream, deadline_ns);
+            case ONE_BY_ONE_ONCE:
+                return next_one(f, stream, deadline_ns);
+            }
+            continue;
+        }
+        bool is_dry = !stream->source; /* nothing was asked for yet */
+        int err = is_dry ? 0 : await(f, stream, deadline_ns, false, &is_dry);
+        /* relaxed: a hint; what came in the last moment counts. */
+        if (err && filch_load_relaxed(&stream->count) == 0)
+            return err;
+        if (!is_dry)
+            continue;
+        if (stream->has_lost) {
+            /* Of bytes there can be no others; connections can. */
+            stream->has_lost = stream->code == FILCH_OP_recv;
+            return -ENOMEM;
+        }
+        if (!arm(f, stream)) {
+            stream->is_plain = true;
+            return next_one(f, stream, deadline_ns);
+        }
+    }
+}
+
+void filch_stream_close(filch_slot *f, filch_stream *stream)
+{
+    filch_stream_item item;
+
+    give_back(stream);
+    free(stream->own_buffer);
+    stream->own_buffer = NULL;
+    if (f && filch_strand_can_leave(filch_strand_of(f)) && stream->source) {
+        filch_slot *shield = filch_shield(f);
+        uint64_t patience_ns = FILCH_RING_PATIENCE_NS;
+        for (bool is_at_rest = false; !is_at_rest; patience_ns *= 2) {
+            if (!filch_stream_is_at_rest(stream)) {
+                filch_op cancel = {.target = &stream->op, .strand = filch_strand_of(f)};
+                filch_ring_cancel(stream->source, &cancel);
+                filch_op_await_end(f, &cancel, FILCH_NO_DEADLINE);
+            }
+            await(f, stream, filch_after_ns(patience_ns), true, &is_at_rest);
+        }
+        filch_unshield(f, shield);
+        settle(f, stream);
+        while (filch_stream_take(stream, &item))
+            filch_ring_drop(stream->source, stream->code, item);
+    }
+    if (stream->items != stream->few)
+        free(stream->items);
+    init(stream, (filch_op_code)stream->code, stream->fd, (int)stream->flags);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What has come and what is waited for: a stream between the reader of completions and its task. Nothing here knows the kernel.
+ *
+ *                  arm                        the last completion
+ *     at rest -------------> armed --------------------------------> at rest
+ *                              |                                        ^
+ *                              '-- much has come --> armed, stopping ---'   and the end of `stop`, in any order
+ *
+ *   task     takes items; waits, by the turn of its strand's wait, only while it is armed; arms it when it is at rest and nothing is left
+ *   reader   puts an item for each completion, and ends the wait; the last one puts it at rest. One reader at a time: the lock of the ring
+ *
+ * All of that is under the lock of the stream. The reader touches the stream last when it releases that lock; the task frees it only when it has found it at rest under the lock. At rest means that the request that stops it has ended,
+ * too, if there was one: that is not waited for as other operations are (op.h), since the task that asks now need not be the one that armed. The strand that waits is resumed after that, by its turn: a late one does no harm
+ * (strand/wait.h).
+ */
+#ifndef FILCH_IO_STREAM_H
+#define FILCH_IO_STREAM_H
+
+#include "base/lock.h"
+#include "base/memory.h"
+#include "io/op.h"
+
+#include <filch/stream.h>
+
+#define FILCH_NO_BUFFER UINT32_MAX
+
+static inline filch_lock *filch_stream_lock(filch_stream *stream)
+{
+    return (filch_lock *)&stream->lock;
+}
+
+/* Under the lock: how many there are. */
+static inline unsigned filch_stream_count(filch_stream *stream)
+{
+    /* relaxed: under the lock. */
+    return filch_load_relaxed(&stream->count);
+}
+
+/* Under the lock. False: no memory. */
+static inline bool filch_stream_grow(filch_stream *stream)
+{
+    unsigned count = filch_stream_count(stream);
+    filch_stream_item *items = filch_calloc(2 * (size_t)stream->room, sizeof *items);
+
+    if (!items)
+        return false;
+    for (unsigned i = 0; i < count; i++)
+        items[i] = stream->items[(stream->first + i) % stream->room];
+    if (stream->items != stream->few)
+        free(stream->items);
+    stream->items = items;
+    stream->room *= 2;
+    stream->first = 0;
+    return true;
+}
+
+/* Under the lock: is there something that a reader has to do with it? */
+static inline bool filch_stream_is_busy(const filch_stream *stream)
+{
+    return stream->is_armed || stream->has_stop;
+}
+
+/* By the reader, which has changed something: release the lock, and end the wait. Returns the strand to resume, or NULL. The stream may be gone then. */
+static inline filch_strand *filch_stream_leave(filch_stream *stream)
+{
+    filch_strand *waiter = stream->waiter;
+    uint64_t turn = stream->turn;
+
+    stream->waiter = NULL;
+    filch_lock_release(filch_stream_lock(stream));
+    return waiter && filch_wait_end(&waiter->wait, turn, 0) == FILCH_WAIT_RESUME ? waiter : NULL;
+}
+
+/* What a reader has to do after it has put an item. */
+typedef struct filch_stream_news {
+    filch_strand *strand; /* resume it; NULL: nobody */
+    bool is_refused;      /* no memory to keep the item: dispose of it */
+    bool is_to_stop;      /* start stream->stop, which flies already */
+} filch_stream_news;
+
+/* By the reader. is_last: there will be no more. */
+static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_stream_item item, bool is_last)
+{
+    filch_stream_news news = {0};
+
+    filch_lock_acquire(filch_stream_lock(stream));
+    unsigned count = filch_stream_count(stream);
+    /* After one that was lost there are no others: bytes with a gap in them would be wrong. */
+    if (!stream->has_lost && (count < stream->room || filch_stream_grow(stream))) {
+        stream->items[(stream->first + count) % stream->room] = item;
+        /* relaxed: under the lock; without it, a hint. */
+        filch_store_relaxed(&stream->count, count + 1);
+    } else {
+        news.is_refused = true;
+        stream->has_lost = true;
+    }
+    if (is_last)
+        stream->is_armed = false;
+    if (stream->is_armed && !stream->is_stopping && (count + 1 >= FILCH_STREAM_AHEAD || stream->has_lost)) {
+        news.is_to_stop = true;
+        stream->is_stopping = stream->has_stop = true;
+        filch_op_fly(&stream->stop);
+    }
+    news.strand = filch_stream_leave(stream);
+    return news;
+}
+
+/* By the reader: the request that stops it has ended. Returns the strand to resume, or NULL. */
+static inline filch_strand *filch_stream_end_stop(filch_stream *stream)
+{
+    filch_lock_acquire(filch_stream_lock(stream));
+    stream->has_stop = false;
+    /* The kernel may not have found it: then it is stopped again, if more comes. */
+    stream->is_stopping = false;
+    return filch_stream_leave(stream);
+}
+
+/* By the task. False: there is none. */
+static inline bool filch_stream_take(filch_stream *stream, filch_stream_item *item)
+{
+    /* relaxed: a hint; who waits looks again under the lock. */
+    if (filch_load_relaxed(&stream->count) == 0)
+        return false;
+    filch_lock_acquire(filch_stream_lock(stream));
+    *item = stream->items[stream->first];
+    stream->first = (stream->first + 1) % stream->room;
+    /* relaxed: under the lock. */
+    filch_store_relaxed(&stream->count, filch_stream_count(stream) - 1);
+    filch_lock_release(filch_stream_lock(stream));
+    return true;
+}
+
+/* Whether there is something to wait for. */
+typedef enum filch_stream_wait {
+    FILCH_STREAM_WAITS, /* for the turn to be ended */
+    FILCH_STREAM_HAS,   /* no: take it */
+    FILCH_STREAM_DRY,   /* no: it is at rest, and nothing is left */
+} filch_stream_wait;
+
+/* By the task, whose strand has opened a wait with this turn. for_rest: it waits until it is at rest, and for no item. */
+static inline filch_stream_wait filch_stream_await(filch_stream *stream, filch_strand *strand, uint64_t turn,
+                                                   bool for_rest)
+{
+    filch_lock_acquire(filch_stream_lock(stream));
+    filch_stream_wait wait = filch_stream_count(stream) > 0 && !for_rest ? FILCH_STREAM_HAS
+                             : filch_stream_is_busy(stream)              ? FILCH_STREAM_WAITS
+                                                                         : FILCH_STREAM_DRY;
+    if (wait == FILCH_STREAM_WAITS) {
+        stream->waiter = strand;
+        stream->turn = turn;
+    }
+    filch_lock_release(filch_stream_lock(stream));
+    return wait;
+}
+
+/* By the task, which goes on though nobody has told it to. */
+static inline void filch_stream_give_up(filch_stream *stream)
+{
+    filch_lock_acquire(filch_stream_lock(stream));
+    stream->waiter = NULL;
+    filch_lock_release(filch_stream_lock(stream));
+}
+
+/* By the task: no reader has anything to do with it. */
+static inline bool filch_stream_is_at_rest(filch_stream *stream)
+{
+    filch_lock_acquire(filch_stream_lock(stream));
+    bool is_busy = filch_stream_is_busy(stream);
+    filch_lock_release(filch_stream_lock(stream));
+    return !is_busy;
+}
+
+#endif

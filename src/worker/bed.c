@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread sleeps: in bed, or away, where the kernel's events come. The protocol is in src/sleep/README.md.
+ */
+#include "worker/loop.h"
+
+#include "base/clock.h"
+#include "worker/lookout.h"
+#include "worker/source.h"
+
+/* In bed, or away: until called (CALLED, ENDED), or time is up, or something has happened (EMPTY). */
+static enum filch_bed_state nap(filch_worker *worker, const struct timespec *timeout)
+{
+    filch_source *source = filch_worker_source(worker);
+    filch_link *strands = NULL;
+    bool has_slept = false;
+
+    if (!source || !filch_seat_go_away(&worker->seat))
+        return filch_seat_nap(&worker->seat, timeout);
+    strands = source->wait(source, timeout, &has_slept);
+    enum filch_bed_state bed = filch_seat_come_back(&worker->seat);
+    if (bed != FILCH_BED_EMPTY && source->hush)
+        source->hush(source);
+    if (strands) {
+        filch_queue_push_list(&worker->pool->ready, strands);
+        /* Nearly always, it is we who are woken. */
+        filch_pool_notify(worker->pool, NULL);
+    }
+    return has_slept || bed != FILCH_BED_EMPTY ? bed : filch_seat_nap(&worker->seat, timeout);
+}
+
+/* What is due is ended in bed: the seat may be somebody else's by then, so nothing of the worker's own is touched but what is its thread's. */
+bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout)
+{
+    filch_pool *pool = worker->pool;
+    enum filch_bed_state bed;
+
+    do {
+        bool has_end = until_ns != FILCH_NEVER_NS || is_lookout;
+        uint64_t now_ns = has_end ? filch_clock_ns() : 0;
+        uint64_t end_ns = is_lookout && now_ns + filch_look_ns(pool) < until_ns
+                              ? now_ns + filch_look_ns(pool)
+                              : until_ns;
+        uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
+        struct timespec timeout = {.tv_sec = (time_t)(left_ns / 1000000000),
+                                   .tv_nsec = (long)(left_ns % 1000000000)};
+
+        bed = nap(worker, has_end ? &timeout : NULL);
+        if (bed == FILCH_BED_EMPTY && until_ns != FILCH_NEVER_NS && filch_clock_ns() >= until_ns) {
+            filch_timers_unwatch(&pool->timers, worker);
+            filch_pool_fire_timers(pool);
+            until_ns = filch_timers_watch(&pool->timers, worker);
+        }
+        if (is_lookout)
+            is_lookout = bed == FILCH_BED_EMPTY ? filch_lookout_look(worker)
+                                                : (filch_lookout_end(worker), false);
+    } while (bed == FILCH_BED_EMPTY);
+    /* Whoever watched and was called for something else looks for another to watch, once it has found something to run. */
+    worker->owes_watch = filch_source_is_alone(worker);
+    if (until_ns != FILCH_NEVER_NS && filch_timers_unwatch(&pool->timers, worker))
+        worker->owes_watch = true;
+    return bed != FILCH_BED_ENDED;
+}

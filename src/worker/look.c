@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Is there work that nobody has? The last look before a sleep.
+ *
+ * Edges (src/sleep/README.md says more)
+ *   queued-or-sleep  filch_queue_push, filch_sleep_pop x filch_sleep_push, filch_pool_look_for_ready
+ *   strand-shown     filch_worker_run in run.c -> filch_pool_look_everywhere
+ *   strand-or-sleep  filch_worker_run in run.c x filch_pool_look_everywhere
+ */
+#include "worker/loop.h"
+
+#include "worker/lookout.h"
+
+bool filch_pool_look_for_ready(filch_pool *pool)
+{
+    bool found = !filch_queue_is_empty(&pool->ready), is_manned = filch_lookout_is_manned(pool);
+    for (unsigned i = 0; !found && i < pool->worker_count; i++) {
+        /* seq_cst [queued-or-sleep] */
+        uint32_t count = filch_load_seq_cst(&pool->workers[i]->ready.count);
+        found = count > (is_manned ? FILCH_LOOKOUT_FEW : 0);
+    }
+    return found;
+}
+
+bool filch_pool_look_everywhere(filch_pool *pool)
+{
+    bool found = filch_pool_look_for_ready(pool) || !filch_queue_is_empty(&pool->inject) ||
+                 filch_timers_is_unwatched(&pool->timers);
+    for (unsigned i = 0; i < pool->worker_count; i++) {
+        filch_worker *worker = pool->workers[i];
+        found |= !filch_queue_is_empty(&worker->spawned) || !filch_parked_is_empty(&worker->parked);
+        /* acquire [strand-shown], seq_cst [strand-or-sleep] */
+        filch_strand *strand = filch_load_seq_cst(&worker->strand);
+        if (!strand)
+            continue;
+        found |= filch_strand_look(strand);
+    }
+    return found;
+}
+
+bool filch_pool_has_queued(filch_pool *pool)
+{
+    bool found = filch_pool_look_for_ready(pool) || !filch_queue_is_empty(&pool->inject);
+    for (unsigned i = 0; !found && i < pool->worker_count; i++)
+        found = !filch_queue_is_empty(&pool->workers[i]->spawned) || !filch_parked_is_empty(&pool->workers[i]->parked);
+    return found;
+}
+
+void filch_pool_notify_if_work(filch_pool *pool)
+{
+    if (filch_pool_look_everywhere(pool))
+        filch_pool_notify(pool, NULL);
+}
+
+bool filch_worker_look_once_more(filch_worker *worker, bool may_run)
+{
+    filch_pool *pool = worker->pool;
+
+    if (may_run || filch_pool_has_free_strand(pool))
+        filch_pool_notify_if_work(pool);
+    else if (filch_pool_look_for_ready(pool))
+        filch_pool_notify(pool, worker);
+    else
+        return false;
+    return true;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No memory for another strand. As long as somebody runs, that costs parallelism only. When all strands that there are wait, perhaps for a task that cannot begin, nobody would ever
+ * go on. So who goes to sleep last, and finds neither a strand for a task nor one that may go on, ends spawned tasks with an error; and if that helps nobody, the waits of those whose forks nobody can
+ * run: with -ENOMEM, and who waited runs these forks when it joins them.
+ *
+ * The last one is who finds all seats on the stacks after it has pushed its own. Spare strands are on their shelves by then; if one is there, who put it there has looked for work after that.
+ */
+#include "worker/loop.h"
+
+static bool does_anybody_work(filch_pool *pool, unsigned own_seats)
+{
+    return filch_sleep_sleeper_count(&pool->sleep) + filch_sleep_sleeper_count(&pool->vacant) +
+               own_seats < pool->worker_count;
+}
+
+static bool is_anything_ready(filch_pool *pool)
+{
+    bool found = !filch_queue_is_empty(&pool->ready);
+    for (unsigned i = 0; !found && i < pool->worker_count; i++)
+        found = !filch_queue_is_empty(&pool->workers[i]->ready);
+    return found;
+}
+
+static bool can_be_refused(const filch_link *link)
+{
+    return ((const filch_job *)link)->refuse;
+}
+
+static void refuse_jobs(filch_pool *pool, filch_queue *queue)
+{
+    filch_link *link = filch_queue_is_empty(queue) ? NULL : filch_queue_take_those(queue, can_be_refused), *next;
+
+    for (; link; link = next) {
+        filch_job *job = (filch_job *)link;
+        next = link->next;
+        job->refuse(job, pool);
+    }
+}
+
+void filch_pool_refuse(filch_pool *pool, unsigned own_seats)
+{
+    if (does_anybody_work(pool, own_seats) || filch_pool_has_free_strand(pool) || is_anything_ready(pool))
+        return;
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        refuse_jobs(pool, &pool->workers[i]->spawned);
+    refuse_jobs(pool, &pool->inject);
+    if (is_anything_ready(pool))
+        return;
+    filch_link *strands = NULL, **last = &strands;
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        filch_parked_refuse(&pool->workers[i]->parked, &last);
+    *last = NULL;
+    filch_pool_resume(pool, strands);
+}

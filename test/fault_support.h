@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What fails, and when; and tasks that are to be done all the same. Include it once, in a test that is linked with the library that asks (FAULTS).
+ */
+#ifndef FILCH_TEST_FAULT_SUPPORT_H
+#define FILCH_TEST_FAULT_SUPPORT_H
+
+#include "child.h"
+
+#include "base/fault.h"
+
+#define NEVER UINT32_MAX
+
+/* Per kind: how often it was asked for, and from which and until which time on it fails. */
+static filch_atomic_u32 asked[3], first[3], last[3];
+
+bool filch_fault(enum filch_fault_kind kind)
+{
+    /* relaxed: set before the threads that ask are started. */
+    uint32_t n = filch_fetch_add_relaxed(&asked[kind], 1);
+    return n >= filch_load_relaxed(&first[kind]) && n <= filch_load_relaxed(&last[kind]);
+}
+
+static TEST_UNUSED void fail_between(enum filch_fault_kind kind, uint32_t from, uint32_t to)
+{
+    /* relaxed: as above. */
+    filch_store_relaxed(&asked[kind], 0);
+    filch_store_relaxed(&first[kind], from);
+    filch_store_relaxed(&last[kind], to);
+}
+
+static TEST_UNUSED void fail_from(enum filch_fault_kind kind, uint32_t from)
+{
+    fail_between(kind, from, NEVER);
+}
+
+static TEST_UNUSED void fail_never(void)
+{
+    for (int kind = 0; kind < 3; kind++)
+        fail_between((enum filch_fault_kind)kind, NEVER, NEVER);
+}
+
+static TEST_UNUSED uint32_t times_asked(enum filch_fault_kind kind)
+{
+    /* relaxed: read when all is done. */
+    return filch_load_relaxed(&asked[kind]);
+}
+
+/* ---- work -------------------------------------------------------------------------------------- */
+
+FILCH_TASK(void, tree, (counter *, c), (int, depth))
+{
+    counter_add(c, 1);
+    spin(100);
+    if (depth == 0)
+        return;
+    FILCH_SPAWN(tree, c, depth - 1);
+    FILCH_CALL(tree, c, depth - 1);
+    FILCH_SYNC();
+}
+
+static TEST_UNUSED void tree_of_depth_8(filch_slot *f, void *arg)
+{
+    tree_body(f, f, arg, 8);
+}
+
+#define TREE_8 ((1u << 9) - 1)
+
+static TEST_UNUSED void count_one(filch_slot *f TEST_UNUSED, void *arg)
+{
+    counter_add(arg, 1);
+}
+
+#endif

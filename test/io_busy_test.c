@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What happens to operations while the worker that started them computes: others see to it. Run once for each way of doing I/O: FILCH_IO.
+ */
+#include "child.h"
+#include "watchdog.h"
+
+#include <filch/filch.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROUNDS 30
+
+static int pair[2];
+static filch_atomic_u32 is_over;
+
+/* It would not end before the task on whose worker the operation was started goes on; and that does not wait. */
+static int compute_until_over(filch_slot *f, void *arg)
+{
+    (void)f;
+    (void)arg;
+    while (!filch_load_acquire(&is_over))
+        filch_pause();
+    return 0;
+}
+
+typedef int task_fn(filch_slot *f, void *arg);
+
+/* One task starts an operation, and another computes, most often on the same worker, until the first has ended. */
+static void compute_beside(filch_slot *f, void *arg)
+{
+    task_fn *fn = *(task_fn **)arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        filch_scope scope;
+
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+        filch_store_relaxed(&is_over, 0);
+        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+        CHECK(filch_spawn(f, &scope, fn, NULL) == 0);
+        filch_yield(f);
+        CHECK(filch_spawn(f, &scope, compute_until_over, NULL) == 0);
+        CHECK(filch_scope_close(f, &scope) == 0);
+        CHECK((pair[0] < 0 || close(pair[0]) == 0) && close(pair[1]) == 0);
+    }
+}
+
+static void beside_one_that_computes(task_fn *fn)
+{
+    filch_pool *pool = watched_pool_of(2);
+    assert_int_equal(filch_run(pool, compute_beside, &fn), 0);
+    watched_pool_destroy(pool);
+}
+
+static int wait_for_deadline(filch_slot *f, void *arg)
+{
+    char byte;
+    filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
+    (void)arg;
+
+    CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
+    filch_store_release(&is_over, 1);
+    return 0;
+}
+
+TEST(a_deadline_takes_an_operation_back)
+{
+    beside_one_that_computes(wait_for_deadline);
+}
+
+static int wait_for_byte(filch_slot *f, void *arg)
+{
+    char byte;
+    filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
+    (void)arg;
+
+    CHECK(filch_op_start(f, &op) == 0);
+    filch_sleep_ns(f, 1000000);
+    CHECK(send(pair[1], "x", 1, MSG_NOSIGNAL) == 1);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 1 && byte == 'x');
+    filch_store_release(&is_over, 1);
+    return 0;
+}
+
+TEST(an_event_is_seen)
+{
+    beside_one_that_computes(wait_for_byte);
+}
+
+static int close_under_operations(filch_slot *f, void *arg)
+{
+    char bytes[3];
+    filch_op ops[3];
+    (void)arg;
+
+    for (int i = 0; i < 3; i++) {
+        ops[i] = filch_op_recv(pair[0], &bytes[i], 1, 0);
+        CHECK(filch_op_start(f, &ops[i]) == 0);
+    }
+    filch_sleep_ns(f, 1000000);
+    CHECK(filch_close(f, pair[0]) == 0);
+    pair[0] = -1;
+    for (int i = 0; i < 3; i++)
+        CHECK(filch_op_wait(f, &ops[i], FILCH_NO_DEADLINE) == -ECANCELED);
+    filch_store_release(&is_over, 1);
+    return 0;
+}
+
+TEST(a_close_takes_back_what_is_in_flight)
+{
+    beside_one_that_computes(close_under_operations);
+}
+
+/* Until it is done, and it waits for nothing meanwhile. */
+static void compute_over_own_operation(filch_slot *f, void *arg)
+{
+    char byte;
+    (void)arg;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+        filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
+        CHECK(filch_op_start(f, &op) == 0);
+        CHECK(send(pair[1], "x", 1, MSG_NOSIGNAL) == 1);
+        while (!filch_op_is_done(&op))
+            filch_pause();
+        CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 1 && byte == 'x');
+        CHECK(close(pair[0]) == 0 && close(pair[1]) == 0);
+    }
+}
+
+TEST(who_starts_an_operation_may_compute_until_it_is_done)
+{
+    for (unsigned workers = 2; workers <= 4; workers++) {
+        filch_pool *pool = watched_pool_of(workers);
+        assert_int_equal(filch_run(pool, compute_over_own_operation, NULL), 0);
+        watched_pool_destroy(pool);
+    }
+}
+
+/* As in programs where one thread waits for all of them. */
+TEST(threads_in_which_signals_are_blocked_are_no_exception)
+{
+    sigset_t all, before;
+
+    sigfillset(&all);
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &all, &before), 0);
+    beside_one_that_computes(wait_for_deadline);
+    beside_one_that_computes(close_under_operations);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+}
+
+static filch_atomic_u32 seen;
+
+static void on_urgent(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)context;
+    if (info->si_value.sival_int == 42)
+        filch_fetch_add_relaxed(&seen, 1);
+}
+
+static void signal_myself(filch_slot *f, void *arg)
+{
+    char byte;
+    filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
+    (void)arg;
+
+    CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
+    CHECK(sigqueue(getpid(), SIGURG, (union sigval){.sival_int = 42}) == 0);
+    while (!filch_load_relaxed(&seen))
+        CHECK(filch_sleep_ns(f, 100000) == 0);
+}
+
+/* Installed before the library has its own: so this has to run in a process of its own. */
+static void use_urgent_signals(void *arg)
+{
+    struct sigaction action = {.sa_flags = SA_SIGINFO};
+    filch_pool *pool;
+    (void)arg;
+
+    action.sa_sigaction = on_urgent;
+    CHECK(sigaction(SIGURG, &action, NULL) == 0);
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    CHECK(filch_pool_create(&pool, NULL) == 0);
+    CHECK(filch_run(pool, signal_myself, NULL) == 0);
+    CHECK(filch_pool_destroy(pool) == 0);
+}
+
+TEST(signals_that_a_program_sends_itself_are_its_own)
+{
+#if defined(TEST_TSAN) || defined(TEST_EMULATED)
+    print_message("ThreadSanitizer and the emulator do not let a child start threads when its parent had some: skipped\n");
+    skip();
+#endif
+    ended c = run_in_child(use_urgent_signals, NULL);
+    assert_exit_code(&c, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(signals_that_a_program_sends_itself_are_its_own),
+        cmocka_unit_test(a_deadline_takes_an_operation_back),
+        cmocka_unit_test(an_event_is_seen),
+        cmocka_unit_test(a_close_takes_back_what_is_in_flight),
+        cmocka_unit_test(who_starts_an_operation_may_compute_until_it_is_done),
+        cmocka_unit_test(threads_in_which_signals_are_blocked_are_no_exception),
+    };
+    return cmocka_run_group_tests_name("io_busy", tests, watchdog_start, watchdog_stop);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files and directories of tasks. Run once for each way of doing it: FILCH_IO.
+ */
+#include "pools.h"
+
+#include <filch/io.h>
+
+#include <dirent.h>
+
+static char directory[] = "/tmp/filch_io_XXXXXX";
+
+static void use_files(filch_slot *f, void *arg)
+{
+    char path[64], other[64], buffer[100] = "";
+    struct statx info;
+    (void)arg;
+
+    snprintf(path, sizeof path, "%s/one", directory);
+    snprintf(other, sizeof other, "%s/two", directory);
+    int fd = filch_open(f, path, O_RDWR | O_CREAT | O_EXCL, 0600);
+    CHECK(fd >= 0);
+    CHECK(filch_open(f, path, O_RDWR | O_CREAT | O_EXCL, 0600) == -EEXIST);
+    CHECK(filch_pwrite(f, fd, "hello, file", 11, 0) == 11);
+    CHECK(filch_write(f, fd, "HELLO", 5) == 5);
+    CHECK(filch_pread(f, fd, buffer, sizeof buffer, 7) == 4);
+    CHECK(memcmp(buffer, "file", 4) == 0);
+    CHECK(filch_read(f, fd, buffer, 2) == 2 && memcmp(buffer, ", ", 2) == 0);
+    struct iovec parts[2] = {{buffer, 1}, {buffer + 10, 3}};
+    CHECK(filch_readv(f, fd, parts, 2) == 4 && buffer[0] == 'f' && memcmp(buffer + 10, "ile", 3) == 0);
+    struct iovec more[2] = {{(void *)"ab", 2}, {(void *)"c", 1}};
+    CHECK(filch_writev(f, fd, more, 2) == 3);
+    CHECK(filch_pread(f, fd, buffer, sizeof buffer, 0) == 14 && memcmp(buffer, "HELLO, fileabc", 14) == 0);
+    CHECK(filch_fsync(f, fd, false) == 0 && filch_fsync(f, fd, true) == 0);
+    CHECK(filch_statx(f, fd, "", AT_EMPTY_PATH, STATX_SIZE, &info) == 0 && info.stx_size == 14);
+    CHECK(filch_close(f, fd) == 0);
+    CHECK(filch_pread(f, fd, buffer, 1, 0) == -EBADF);
+    CHECK(filch_statx(f, AT_FDCWD, path, 0, STATX_SIZE, &info) == 0 && info.stx_size == 14);
+    CHECK(filch_rename(f, path, other) == 0);
+    CHECK(filch_statx(f, AT_FDCWD, path, 0, STATX_SIZE, &info) == -ENOENT);
+    CHECK(filch_open(f, path, O_RDONLY, 0) == -ENOENT);
+    fd = filch_open(f, other, O_RDONLY, 0);
+    CHECK(fd >= 0 && filch_read_all(f, fd, buffer, sizeof buffer) == 14);
+    CHECK(filch_close(f, fd) == 0);
+    CHECK(filch_unlink(f, other) == 0 && filch_unlink(f, other) == -ENOENT);
+}
+
+TEST(files_are_made_written_read_renamed_and_removed)
+{
+    on_pools(use_files, NULL);
+    use_files(NULL, NULL);
+}
+
+static void send_files(filch_slot *f, void *arg)
+{
+    char path[64], buffer[100];
+    int pair[2], ends[2];
+    (void)arg;
+
+    snprintf(path, sizeof path, "%s/file", directory);
+    int fd = filch_open(f, path, O_RDWR | O_CREAT, 0600);
+    CHECK(filch_pwrite(f, fd, "0123456789", 10, 0) == 10);
+    CHECK(pipe(ends) == 0);
+    open_pair(pair);
+    CHECK(filch_sendfile(f, ends[1], fd, 2, 5) == 5 && filch_read(f, ends[0], buffer, sizeof buffer) == 5);
+    CHECK(memcmp(buffer, "23456", 5) == 0);
+    CHECK(filch_sendfile(f, pair[0], fd, 8, 5) == 2 && filch_recv(f, pair[1], buffer, sizeof buffer, 0) == 2);
+    CHECK(memcmp(buffer, "89", 2) == 0);
+    CHECK(filch_close(f, pair[1]) == 0);
+    CHECK(filch_sendfile(f, pair[0], fd, 0, 10) == -EPIPE); /* and no SIGPIPE */
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, ends[0]) == 0 && filch_close(f, ends[1]) == 0);
+    CHECK(filch_close(f, fd) == 0 && filch_unlink(f, path) == 0);
+}
+
+TEST(a_file_is_sent_to_a_socket_or_a_pipe)
+{
+    on_pools(send_files, NULL);
+    send_files(NULL, NULL);
+}
+
+static void open_pipes(filch_slot *f, void *arg)
+{
+    char path[64];
+    (void)arg;
+
+    snprintf(path, sizeof path, "%s/pipe", directory);
+    CHECK(mkfifo(path, 0600) == 0);
+    CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
+    CHECK(filch_open(f, path, O_RDONLY | O_DIRECTORY, 0) == -ENOTDIR);
+    CHECK(filch_close(f, filch_open(f, path, O_PATH, 0)) == 0);
+    CHECK(filch_close(f, filch_open(f, path, O_RDONLY | O_NONBLOCK, 0)) == 0);
+    CHECK(filch_unlink(f, path) == 0);
+}
+
+TEST(an_open_that_says_so_does_not_wait)
+{
+    on_pools(open_pipes, NULL);
+    open_pipes(NULL, NULL);
+}
+
+/* Ways that lead from one file system to another, of all sorts: what is done at once on some of them has the same result on others. */
+static void cross_mounts(filch_slot *f, void *arg)
+{
+    static const char *const places[] = {"proc", "proc/self", "sys", "dev", "dev/pts", "tmp", "."};
+    struct statx info;
+    (void)arg;
+
+    int root = filch_open(f, "/", O_RDONLY | O_DIRECTORY, 0);
+    CHECK(root >= 0);
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        struct stat expected;
+        if (fstatat(root, places[i], &expected, 0))
+            continue;
+        for (int round = 0; round < 2; round++) {
+            CHECK(filch_statx(f, root, places[i], 0, STATX_BASIC_STATS, &info) == 0);
+            CHECK(info.stx_ino == expected.st_ino && S_ISDIR(info.stx_mode));
+            int fd = filch_openat(f, root, places[i], O_RDONLY | (round ? O_NONBLOCK : O_DIRECTORY), 0);
+            CHECK(fd >= 0 && filch_statx(f, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) == 0);
+            CHECK(info.stx_ino == expected.st_ino);
+            CHECK(filch_close(f, fd) == 0);
+        }
+        CHECK(filch_openat(f, root, "tmp/no such file", O_RDONLY | O_NONBLOCK, 0) == -ENOENT);
+    }
+    CHECK(filch_close(f, root) == 0);
+}
+
+TEST(a_path_may_lead_to_another_file_system)
+{
+    on_pools(cross_mounts, NULL);
+    cross_mounts(NULL, NULL);
+}
+
+static void use_directories(filch_slot *f, void *arg)
+{
+    char path[64];
+    filch_dir dir;
+    filch_dirent entry;
+    unsigned count = 0, seen = 0;
+    (void)arg;
+
+    snprintf(path, sizeof path, "%s/dir", directory);
+    CHECK(filch_mkdir(f, path, 0700) == 0 && filch_mkdir(f, path, 0700) == -EEXIST);
+    int at = filch_open(f, path, O_RDONLY | O_DIRECTORY, 0);
+    CHECK(at >= 0);
+    for (int i = 0; i < 1000; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "file%d", i);
+        CHECK(filch_close(f, filch_openat(f, at, name, O_WRONLY | O_CREAT, 0600)) == 0);
+    }
+    CHECK(filch_dir_open(f, &dir, FILCH_CWD, path) == 0);
+    int more;
+    while ((more = filch_dir_next(f, &dir, &entry)) == 1) {
+        int number = atoi(entry.name + 4);
+        CHECK(strncmp(entry.name, "file", 4) == 0 && (entry.type == DT_REG || entry.type == DT_UNKNOWN));
+        count++;
+        seen += (unsigned)number;
+        CHECK(filch_unlinkat(f, at, entry.name, 0) == 0);
+    }
+    CHECK(more == 0 && count == 1000 && seen == 499500);
+    filch_dir_close(f, &dir);
+    CHECK(filch_close(f, at) == 0);
+    CHECK(filch_unlinkat(f, FILCH_CWD, path, AT_REMOVEDIR) == 0);
+    CHECK(filch_dir_open(f, &dir, FILCH_CWD, path) == -ENOENT);
+}
+
+TEST(a_directory_has_the_entries_that_were_made)
+{
+    on_pools(use_directories, NULL);
+}
+
+static int make_directory(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    return rmdir(directory);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
+        cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),
+        cmocka_unit_test(an_open_that_says_so_does_not_wait),
+        cmocka_unit_test(a_path_may_lead_to_another_file_system),
+        cmocka_unit_test(a_directory_has_the_entries_that_were_made),
+    };
+    return cmocka_run_group_tests_name("io_file", tests, make_directory, remove_directory);
+}

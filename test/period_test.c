@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Periods: beats at fixed times, whatever each of them takes.
+ */
+#include "sync_support.h"
+
+TEST(a_period_does_not_drift_and_counts_what_was_missed)
+{
+    uint64_t start_ns = filch_now_ns();
+    filch_period period;
+
+    filch_period_init(&period, start_ns, 2000000);
+    for (uint64_t i = 0; i < 5; i++) {
+        uint64_t beats = i + period.missed;
+        assert_int_equal(filch_period_wait(NULL, &period), 0);
+        assert_true(filch_now_ns() >= start_ns + beats * 2000000);
+        assert_int_equal(period.next_ns, start_ns + (i + 1 + period.missed) * 2000000);
+    }
+
+    /* Long ago, with a long period. */
+    uint64_t long_ns = start_ns / 4;
+    filch_period_init(&period, start_ns - 2 * long_ns - long_ns / 2, long_ns);
+    assert_int_equal(filch_period_wait(NULL, &period), 0);
+    assert_int_equal(period.missed, 2);
+    assert_int_equal(period.next_ns, start_ns + long_ns - long_ns / 2);
+}
+
+static int beat(filch_slot *f, void *arg)
+{
+    filch_period period;
+
+    filch_period_init(&period, filch_now_ns(), 1000000);
+    for (;;) {
+        int err = filch_period_wait(f, &period);
+        if (err)
+            return err;
+        counter_add(arg, 1);
+    }
+}
+
+TEST(a_period_ends_when_the_task_is_cancelled)
+{
+    filch_pool *pool = watched_pool_of(1);
+    counter beats = {0};
+    filch_scope scope;
+
+    open_scope(&scope, pool);
+    assert_int_equal(filch_spawn(NULL, &scope, beat, &beats), 0);
+    UNTIL(counter_get(&beats) >= 3);
+    filch_scope_cancel(&scope);
+
+    assert_int_equal(filch_scope_close(NULL, &scope), -ECANCELED);
+    watched_pool_destroy(pool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_period_does_not_drift_and_counts_what_was_missed),
+        cmocka_unit_test(a_period_ends_when_the_task_is_cancelled),
+    };
+    return cmocka_run_group_tests_name("period", tests, watchdog_start, watchdog_stop);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tasks for the tests of pools, which are counted.
+ */
+#ifndef FILCH_TEST_POOL_SUPPORT_H
+#define FILCH_TEST_POOL_SUPPORT_H
+
+#include "child.h"
+#include "pools.h"
+
+static TEST_UNUSED void count_one(filch_slot *f TEST_UNUSED, void *arg)
+{
+    counter_add(arg, 1);
+}
+
+/* A tree of `2^(depth + 1) - 1` tasks that a counter sees. */
+FILCH_TASK(void, tree, (counter *, c), (int, depth))
+{
+    counter_add(c, 1);
+    if (depth == 0)
+        return;
+    FILCH_SPAWN(tree, c, depth - 1);
+    FILCH_CALL(tree, c, depth - 1);
+    FILCH_SYNC();
+}
+
+static TEST_UNUSED void tree_of_depth_8(filch_slot *f, void *arg)
+{
+    tree_body(f, f, arg, 8);
+}
+
+#define TREE_8 ((1u << 9) - 1)
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the tests of scopes share.
+ */
+#ifndef FILCH_TEST_SCOPE_SUPPORT_H
+#define FILCH_TEST_SCOPE_SUPPORT_H
+
+#include "pools.h"
+
+static TEST_UNUSED void open_with(filch_scope *scope, filch_slot *f, filch_scope_options options)
+{
+    options.size = sizeof options;
+    CHECK(filch_scope_open(scope, f, NULL, &options) == 0);
+}
+
+static TEST_UNUSED counter ran;
+
+/* With the error that it has been given, if any. */
+static TEST_UNUSED int count_one(filch_slot *f, void *arg)
+{
+    (void)f;
+    counter_add(&ran, 1);
+    return arg ? *(int *)arg : 0;
+}
+
+#endif

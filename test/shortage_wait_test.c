@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * No memory for another stack: a task that waits for what only its own fork would do is told, whatever it waits at; and who waits for something else goes on waiting.
+ */
+#include "watchdog.h"
+
+#include "base/fault.h"
+
+#include <filch/blocking.h>
+#include <filch/channel.h>
+#include <filch/future.h>
+#include <filch/io.h>
+#include <filch/task.h>
+
+#include <unistd.h>
+
+/* Fails from now on. */
+static filch_atomic_u32 has_no_memory, has_no_threads;
+
+bool filch_fault(enum filch_fault_kind kind)
+{
+    /* relaxed: a switch. */
+    return (kind == FILCH_FAULT_MAP && filch_load_relaxed(&has_no_memory)) ||
+           (kind == FILCH_FAULT_THREAD && filch_load_relaxed(&has_no_threads));
+}
+
+static void set(filch_atomic_u32 *fault, uint32_t value)
+{
+    /* relaxed: a switch. */
+    filch_store_relaxed(fault, value);
+}
+
+/* Everything that a fork could be waited for at. */
+typedef struct things {
+    filch_future future;
+    filch_event event;
+    filch_sem sem;
+    filch_mutex mutex;
+    filch_cond cond;
+    filch_rwlock lock;
+    filch_barrier barrier;
+    filch_channel *channel;
+    int pipe[2];
+    bool is_set; /* under the mutex */
+} things;
+
+typedef struct way {
+    const char *name;
+    void (*give)(filch_slot *f, void *things);
+    int (*wait)(filch_slot *f, things *t);
+} way;
+
+static void give_future(filch_slot *f, void *t)
+{
+    (void)f;
+    filch_future_set(&((things *)t)->future, NULL, 0);
+}
+
+static int wait_future(filch_slot *f, things *t)
+{
+    return filch_await(f, &t->future, NULL);
+}
+
+static int wait_future_until(filch_slot *f, things *t)
+{
+    return filch_await_until(f, &t->future, NULL, filch_after_ns(3600000000000));
+}
+
+static int wait_select(filch_slot *f, things *t)
+{
+    filch_case cases[] = {filch_case_future(&t->future)};
+    int chosen = filch_select(f, cases, 1);
+    return chosen < 0 ? chosen : 0;
+}
+
+static void give_event(filch_slot *f, void *t)
+{
+    (void)f;
+    filch_event_set(&((things *)t)->event);
+}
+
+static int wait_event(filch_slot *f, things *t)
+{
+    return filch_event_wait(f, &t->event);
+}
+
+static void give_sem(filch_slot *f, void *t)
+{
+    (void)f;
+    filch_sem_release(&((things *)t)->sem, 1);
+}
+
+static int wait_sem(filch_slot *f, things *t)
+{
+    return filch_sem_acquire(f, &t->sem);
+}
+
+static void give_cond(filch_slot *f, void *arg)
+{
+    things *t = arg;
+
+    CHECK(filch_mutex_lock(f, &t->mutex) == 0);
+    t->is_set = true;
+    filch_cond_signal(&t->cond);
+    filch_mutex_unlock(&t->mutex);
+}
+
+static int wait_cond(filch_slot *f, things *t)
+{
+    int err = filch_mutex_lock(f, &t->mutex);
+    while (!err && !t->is_set)
+        err = filch_cond_wait(f, &t->cond, &t->mutex);
+    filch_mutex_unlock(&t->mutex);
+    return err;
+}
+
+static void give_lock(filch_slot *f, void *arg)
+{
+    things *t = arg;
+    (void)f;
+    filch_rwlock_unlock(&t->lock);
+}
+
+static int wait_lock(filch_slot *f, things *t)
+{
+    int err = filch_rwlock_read(f, &t->lock);
+    if (!err)
+        filch_rwlock_unlock(&t->lock);
+    return err;
+}
+
+static void give_barrier(filch_slot *f, void *arg)
+{
+    things *t = arg;
+    /* Who was told is not there any more. */
+    CHECK(filch_barrier_wait(f, &t->barrier) >= 0);
+}
+
+static int wait_barrier(filch_slot *f, things *t)
+{
+    int result = filch_barrier_wait(f, &t->barrier);
+    if (result < 0)
+        filch_barrier_init(&t->barrier, 1);
+    return result < 0 ? result : 0;
+}
+
+static void give_entry(filch_slot *f, void *arg)
+{
+    things *t = arg;
+    int entry = 7;
+    CHECK(filch_channel_send(f, t->channel, &entry) == 0);
+}
+
+static int wait_entry(filch_slot *f, things *t)
+{
+    int entry = 0, err = filch_channel_receive(f, t->channel, &entry);
+    CHECK(err != 0 || entry == 7);
+    return err;
+}
+
+static void give_byte(filch_slot *f, void *arg)
+{
+    things *t = arg;
+    CHECK(filch_write(f, t->pipe[1], "x", 1) == 1);
+}
+
+static int wait_byte(filch_slot *f, things *t)
+{
+    char byte;
+    ssize_t got = filch_read(f, t->pipe[0], &byte, 1);
+    return got == 1 ? 0 : (int)got;
+}
+
+static const way ways[] = {
+    {"future", give_future, wait_future},
+    {"future, with a deadline", give_future, wait_future_until},
+    {"select", give_future, wait_select},
+    {"event", give_event, wait_event},
+    {"semaphore", give_sem, wait_sem},
+    {"condition", give_cond, wait_cond},
+    {"lock", give_lock, wait_lock},
+    {"barrier", give_barrier, wait_barrier},
+    {"channel", give_entry, wait_entry},
+    {"pipe", give_byte, wait_byte},
+};
+
+#define WAYS (sizeof ways / sizeof ways[0])
+
+typedef struct try_out {
+    const way *way;
+    int err;
+} try_out;
+
+static void fork_and_wait(filch_slot *f, void *arg)
+{
+    try_out *t = arg;
+    filch_slot *mark = f;
+    things all = {.future = FILCH_FUTURE_INIT};
+
+    CHECK(filch_channel_create(&all.channel, sizeof(int), 1) == 0);
+    CHECK(pipe(all.pipe) == 0);
+    CHECK(filch_rwlock_write(f, &all.lock) == 0);
+    filch_barrier_init(&all.barrier, 2);
+
+    f = filch_fork(f, t->way->give, &all);
+    t->err = t->way->wait(f, &all);
+    f = filch_join(f, mark);
+    /* By now it has been done. */
+    CHECK(t->err == 0 || t->err == -ENOMEM);
+    if (t->err == -ENOMEM && t->way->give != give_barrier)
+        CHECK(t->way->wait(f, &all) == 0);
+
+    close(all.pipe[0]);
+    close(all.pipe[1]);
+    filch_channel_destroy(all.channel);
+}
+
+TEST(a_wait_for_what_only_an_own_fork_would_do_is_told)
+{
+    for (unsigned workers = 1; workers <= 3; workers++)
+        for (unsigned i = 0; i < WAYS; i++) {
+            filch_pool *pool = watched_pool_of(workers);
+            try_out t = {.way = &ways[i]};
+
+            set(&has_no_memory, 1);
+            assert_int_equal(filch_run(pool, fork_and_wait, &t), 0);
+            set(&has_no_memory, 0);
+            if (workers == 1 && t.err != -ENOMEM)
+                fail_msg("%s: the wait returned %d", ways[i].name, t.err);
+            watched_pool_destroy(pool);
+        }
+}
+
+TEST(without_threads_and_memory_it_is_told_too)
+{
+    for (unsigned i = 0; i < WAYS; i++) {
+        if (ways[i].wait == wait_byte)
+            continue; /* without threads, input and output blocks */
+        set(&has_no_threads, 1);
+        filch_pool *pool = watched_pool_of(2);
+        try_out t = {.way = &ways[i]};
+
+        set(&has_no_memory, 1);
+        assert_int_equal(filch_run(pool, fork_and_wait, &t), 0);
+        assert_int_equal(t.err, -ENOMEM);
+        set(&has_no_memory, 0);
+
+        /* And with memory, the fork is run by who waits for the task. */
+        assert_int_equal(filch_run(pool, fork_and_wait, &t), 0);
+        assert_int_equal(t.err, 0);
+        watched_pool_destroy(pool);
+        set(&has_no_threads, 0);
+    }
+}
+
+FILCH_TASK(int, give_in_a_slot, (filch_future *, future))
+{
+    filch_future_set(future, NULL, 0);
+    return 0;
+}
+
+/* The inner task has the stack of the outer one, and forks that nobody else can have. */
+FILCH_TASK(int, fork_inside, (int, unused))
+{
+    filch_future future = FILCH_FUTURE_INIT;
+    (void)unused;
+
+    FILCH_FORK(gives, give_in_a_slot, &future);
+    int err = filch_await(FILCH_HERE, &future, NULL);
+    CHECK(FILCH_JOIN(gives) == 0);
+    CHECK(filch_await(FILCH_HERE, &future, NULL) == 0);
+    return err;
+}
+
+static void run_inside(filch_slot *f, void *pool)
+{
+    (void)f;
+    CHECK(FILCH_RUN(pool, fork_inside, 0) == -ENOMEM);
+}
+
+TEST(a_task_that_runs_on_the_stack_of_another_is_told)
+{
+    filch_pool *pool = watched_pool_of(1);
+
+    set(&has_no_memory, 1);
+    assert_int_equal(filch_run(pool, run_inside, pool), 0);
+    set(&has_no_memory, 0);
+    watched_pool_destroy(pool);
+}
+
+/* A task of one pool runs one of another, which runs one of the first: that has the stack on which it stands, and may wait there. */
+typedef struct two_pools {
+    filch_pool *a, *b;
+    counter ended;
+} two_pools;
+
+static void sleep_some(filch_slot *f, void *arg)
+{
+    two_pools *p = arg;
+
+    for (int i = 0; i < 3; i++)
+        CHECK(filch_sleep_ns(f, 100000) == 0);
+    counter_add(&p->ended, 1);
+}
+
+static void run_in_a(filch_slot *f, void *arg)
+{
+    two_pools *p = arg;
+    (void)f;
+
+    set(&has_no_memory, 1);
+    CHECK(filch_run(p->a, sleep_some, p) == 0);
+    set(&has_no_memory, 0);
+}
+
+static void run_in_b(filch_slot *f, void *arg)
+{
+    two_pools *p = arg;
+    (void)f;
+
+    for (int i = 0; i < 20; i++)
+        CHECK(filch_run(p->b, run_in_a, p) == 0);
+}
+
+static int yield_until_ended(filch_slot *f, void *arg)
+{
+    two_pools *p = arg;
+
+    while (counter_get(&p->ended) < 20)
+        filch_yield(f);
+    return 0;
+}
+
+TEST(a_task_waits_on_the_stack_of_another_pool)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        two_pools p = {.a = watched_pool_of(workers), .b = watched_pool_of(workers)};
+        filch_scope scope;
+
+        assert_int_equal(filch_scope_open(&scope, NULL, p.a, NULL), 0);
+        for (unsigned i = 0; i < workers; i++)
+            assert_int_equal(filch_spawn(NULL, &scope, yield_until_ended, &p), 0);
+        assert_int_equal(filch_submit(p.a, run_in_b, &p), 0);
+        assert_int_equal(filch_scope_close(NULL, &scope), 0);
+        assert_int_equal(filch_pool_wait(p.a), 0);
+        assert_int_equal(counter_get(&p.ended), 20);
+        watched_pool_destroy(p.b);
+        watched_pool_destroy(p.a);
+    }
+}
+
+/* ---- waits that do not depend on it ------------------------------------------------------------- */
+
+static int nothing(void *arg)
+{
+    (void)arg;
+    return 5;
+}
+
+static void fork_and_sleep(filch_slot *f, void *arg)
+{
+    filch_slot *mark = f;
+    things t = {.is_set = false};
+    filch_event never = {.state = {0}};
+    (void)arg;
+
+    f = filch_fork(f, give_event, &t);
+    CHECK(filch_sleep_ns(f, 1000000) == 0);
+    CHECK(filch_blocking(f, FILCH_LANE_ANY, nothing, NULL) == 5);
+    /* Clean-up is not disturbed. */
+    filch_slot *shield = filch_shield(f);
+    CHECK(filch_event_wait_until(f, &never, filch_after_ns(1000000)) == -ETIMEDOUT);
+    filch_unshield(f, shield);
+    filch_join(f, mark);
+}
+
+TEST(sleep_calls_that_block_and_what_is_shielded_end_as_ever)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        filch_pool *pool = watched_pool_of(workers);
+
+        set(&has_no_memory, 1);
+        assert_int_equal(filch_run(pool, fork_and_sleep, NULL), 0);
+        set(&has_no_memory, 0);
+        watched_pool_destroy(pool);
+    }
+}
+
+/* ---- scopes ------------------------------------------------------------------------------------ */
+
+static counter begun;
+
+static int wait_for_event(filch_slot *f, void *event)
+{
+    counter_add(&begun, 1);
+    return filch_event_wait(f, event);
+}
+
+static bool has_error(filch_scope *scope)
+{
+    filch_lock_acquire((filch_lock *)&scope->lock);
+    bool has_one = scope->error;
+    filch_lock_release((filch_lock *)&scope->lock);
+    return has_one;
+}
+
+static void close_with_a_fork(filch_slot *f, void *arg)
+{
+    filch_slot *mark = f;
+    things t = {.is_set = false}, rest = {.is_set = false};
+    filch_scope scope, others;
+    (void)arg;
+
+    counter_set(&begun, 0);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &scope, wait_for_event, &t.event) == 0);
+    while (counter_get(&begun) == 0)
+        CHECK(filch_yield(f) == 0);
+    /* Others have all stacks that are left. */
+    set(&has_no_memory, 1);
+    CHECK(filch_scope_open(&others, f, NULL, NULL) == 0);
+    while (!has_error(&others)) {
+        CHECK(filch_spawn(f, &others, wait_for_event, &rest.event) == 0);
+        CHECK(filch_sleep_ns(f, 10000) == 0);
+    }
+
+    f = filch_fork(f, give_event, &t);
+    CHECK(filch_scope_close(f, &scope) == -ENOMEM);
+    filch_join(f, mark);
+
+    filch_event_set(&rest.event);
+    CHECK(filch_scope_close(f, &others) == -ENOMEM);
+    set(&has_no_memory, 0);
+}
+
+/* The scope's task waits for what the closer has forked, and nobody could run. */
+TEST(who_closes_a_scope_is_told_when_its_tasks_have_ended)
+{
+    for (unsigned workers = 1; workers <= 3; workers++) {
+        filch_pool *pool = watched_pool_of(workers);
+        assert_int_equal(filch_run(pool, close_with_a_fork, NULL), 0);
+        watched_pool_destroy(pool);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_for_what_only_an_own_fork_would_do_is_told),
+        cmocka_unit_test(without_threads_and_memory_it_is_told_too),
+        cmocka_unit_test(a_task_that_runs_on_the_stack_of_another_is_told),
+        cmocka_unit_test(a_task_waits_on_the_stack_of_another_pool),
+        cmocka_unit_test(sleep_calls_that_block_and_what_is_shielded_end_as_ever),
+        cmocka_unit_test(who_closes_a_scope_is_told_when_its_tasks_have_ended),
+    };
+    return cmocka_run_group_tests_name("shortage_wait", tests, watchdog_start, watchdog_stop);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events of the kernel: a thread that waits for them is woken by the bell, and while it computes somebody looks after them.
+ *
+ * A source of this file stands in for those of src/io: an event is a bit of the word on which its thread sleeps, and so is the bell, for which src/sleep/sleep.c, which is part of this file, calls `write`. Neither
+ * carries anything. The loop is part of this file, too (worker_loop.h).
+ *
+ * `source, left`: T1 is worker 0, whose operation ends at once, and who goes on to run something for ever:
+ *
+ *     o  it has started the operation; m  the same, and its source is new
+ *     b  it has waited for the operation, and was called for something else; a  the same, by T4, while it sleeps
+ *     e  it has asked its source, and found two strands that may go on; nothing else was started: here it is the second that somebody has to see
+ *
+ * T2 is worker 1. It goes to sleep (s); or it was the only searcher, has found something and says so (l), while T3, worker 2, sleeps; or it is the lookout, in bed (o), which stops when there
+ * is nothing to look after; or it is a guest who gives the seat of a thread that sleeps, T3, back (g); or that was called (c), and is on its way out of bed, a searcher that finds something, while T3 sleeps. In every execution somebody has to see to the operation: who looks after the source wakes
+ * somebody for the strand, and who is woken by T1 would look. One that sleeps on is a deadlock.
+ *
+ * `source, away`: T1 is worker 0, which goes to sleep in its source. T2 calls it (c), or ends it (e), or sits down on its seat first (g). T3 is the kernel: it ends the operation (k), or does nothing (-). The source sleeps (s), or cannot, and leaves it to the
+ * bed (n); or time runs out (t).
+ */
+#include <sys/types.h>
+
+static ssize_t ring_bell(int bell, const void *one, size_t bytes);
+#define write(bell, one, bytes) ring_bell(bell, one, bytes)
+#include "sleep/sleep.c"
+#undef write
+
+#include "worker_loop.h"
+#include "worker/outside.c"
+
+#include "mc/mc.h"
+#include "small_pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RUNG 1u
+#define HAPPENED 0x100u
+
+static filch_pool *pool;
+static filch_source source;
+static filch_atomic_u32 kernel; /* RUNG, HAPPENED */
+static filch_atomic_u32 is_seen;
+static filch_strand *strands[2]; /* that wait for the operation */
+static filch_strand *other;      /* that T1 goes on to run */
+static filch_atomic_u32 never;
+static int payload;              /* plain: of who calls */
+static bool is_over;
+
+static char what, how, sleeper;
+
+/* ---- the source -------------------------------------------------------------------------------- */
+
+/* relaxed, all of it: nothing is promised of the kernel. */
+static ssize_t ring_bell(int bell, const void *one, size_t bytes)
+{
+    (void)one;
+    mc_check(bell == source.bell, "the bell is that of the thread that is called");
+    filch_fetch_add_relaxed(&kernel, RUNG);
+    filch_futex_wake(&kernel, 1);
+    return (ssize_t)bytes;
+}
+
+/* The strand that waits for what has happened, once. */
+static filch_link *take(unsigned count)
+{
+    /* relaxed: as above. */
+    if (filch_load_relaxed(&kernel) < HAPPENED || filch_load_relaxed(&is_seen) || filch_fetch_add_relaxed(&is_seen, 1))
+        return NULL;
+    if (what != 'e' || how == 'a')
+        filch_fetch_add_relaxed(&source.pending, -1u);
+    strands[0]->link.next = count > 1 ? &strands[1]->link : NULL;
+    strands[1]->link.next = NULL;
+    return &strands[0]->link;
+}
+
+static filch_link *poll_source(filch_source *self)
+{
+    (void)self;
+    return take(2);
+}
+
+static filch_link *look_at_source(filch_source *self, bool *is_near)
+{
+    (void)self;
+    (void)is_near;
+    return take(1);
+}
+
+static filch_link *wait_in_source(filch_source *self, const struct timespec *timeout, bool *has_slept)
+{
+    (void)self;
+    *has_slept = sleeper != 'n';
+    /* It happens later, when the thread is back. */
+    filch_link *link = what == 'a' ? NULL : take(1);
+    for (int err = 0; *has_slept && !link && err != -ETIMEDOUT; link = what == 'a' ? NULL : take(1)) {
+        /* relaxed: as above. */
+        uint32_t word = filch_load_relaxed(&kernel);
+        if (word % HAPPENED)
+            break;
+        err = filch_futex_wait(&kernel, word, timeout);
+    }
+    return link;
+}
+
+static void hush_source(filch_source *self)
+{
+    (void)self;
+    /* relaxed: as above. */
+    filch_fetch_add_relaxed(&kernel, -(filch_load_relaxed(&kernel) % HAPPENED));
+}
+
+static void make_source(void)
+{
+    source.bell = 7;
+    source.poll = poll_source;
+    source.wait = wait_in_source;
+    source.look = look_at_source;
+    source.hush = hush_source;
+    filch_worker_set_source(pool->workers[0], &source);
+}
+
+/* ---- left: T1 ---------------------------------------------------------------------------------- */
+
+static void run_for_ever(filch_strand *self)
+{
+    (void)self;
+    for (;;)
+        filch_futex_wait(&never, 0, NULL);
+}
+
+static void leave_source(void)
+{
+    filch_worker *worker = pool->workers[0];
+
+    switch (what) {
+    case 'm':
+        make_source();
+        /* fall through */
+    case 'o':
+        /* relaxed: as in src/io. */
+        filch_fetch_add_relaxed(&source.pending, 1);
+        worker->owes_watch = true;
+        break;
+    case 'b':
+        filch_seat_call(&worker->seat, FILCH_BED_CALLED);
+        mc_check(filch_seat_come_back(&worker->seat) == FILCH_BED_CALLED, "it was called");
+        worker->owes_watch = filch_source_is_alone(worker);
+        break;
+    case 'a':
+        mc_check(filch_worker_sleep(worker, FILCH_NEVER_NS, false), "it is called");
+        break;
+    case 'e':
+        mc_check(take_event(worker) == strands[0], "there is an event");
+        break;
+    }
+    filch_worker_run(worker, other);
+}
+
+/* ---- left: T2, T3 and T4 ----------------------------------------------------------------------- */
+
+static void call_first(void)
+{
+    filch_seat_call(&pool->workers[0]->seat, FILCH_BED_CALLED);
+}
+
+/* In bed: look as long as it is the lookout, until it is called. */
+static void rest(filch_worker *worker, bool is_lookout)
+{
+    /* relaxed: as in filch_worker_main. */
+    while (is_lookout && filch_load_relaxed(&worker->seat.bed) == FILCH_BED_EMPTY)
+        is_lookout = filch_lookout_look(worker);
+    filch_seat_sleep(&worker->seat);
+    is_over = true;
+}
+
+static void go_to_sleep(void)
+{
+    filch_worker *worker = pool->workers[1];
+
+    filch_sleep_push(&pool->sleep, worker->index, FILCH_ROLE_SEARCHING);
+    bool is_lookout = filch_lookout_begin(worker);
+    filch_pool_notify_if_work(pool);
+    rest(worker, is_lookout);
+}
+
+static void look_out(void)
+{
+    rest(pool->workers[1], true);
+}
+
+static void leave_searchers(void)
+{
+    stop_searching(pool->workers[1]);
+}
+
+/* A guest, on the seat of worker 1, whose thread sleeps. */
+static void leave_seat(void)
+{
+    give_seat_back(pool, &pool->sleep, 1);
+}
+
+static void sleep_without_seat(void)
+{
+    filch_seat_sleep(&pool->workers[1]->seat);
+    is_over = true;
+}
+
+static void leave_lookout(void)
+{
+    filch_lookout_end(pool->workers[1]);
+    stop_searching(pool->workers[1]);
+}
+
+static void sleep_on(void)
+{
+    filch_seat_sleep(&pool->workers[2]->seat);
+    is_over = true;
+}
+
+/* ---- away -------------------------------------------------------------------------------------- */
+
+static void go_away(void)
+{
+    filch_worker *worker = pool->workers[0];
+
+    make_source();
+    filch_fetch_add_relaxed(&source.pending, 1); /* relaxed: as in src/io. */
+    worker->haste = 1;
+    unsigned calls = 0;
+    bool is_called;
+    do {
+        filch_sleep_push(&pool->sleep, worker->index, FILCH_ROLE_RUNNING);
+        is_called = filch_worker_sleep(worker, FILCH_NEVER_NS, sleeper == 't');
+        worker->haste++;
+        calls++;
+        if (is_called)
+            filch_sleep_found(&pool->sleep);
+        /* It was called for the event, and has seen to that. */
+    } while (is_called && what == 'e' && filch_queue_take(&pool->ready));
+    mc_check(is_called == (what != 'e'), "it ends when it shall");
+    mc_check(worker->haste == 1 + calls + (what == 'g' && payload), "what is the seat's is its own again");
+    is_over = true;
+}
+
+static void call(void)
+{
+    /* What there is to do may have come with an event: the seat may have been called by its own thread. */
+    int index = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, false);
+
+    /* relaxed: as above. */
+    while (index < 0 && (what == 'e' || !filch_load_relaxed(&is_seen))) {
+        filch_pause();
+        index = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, false);
+    }
+    if (index < 0)
+        return;
+    if (what == 'g') {
+        payload = 1;
+        pool->workers[0]->haste++;
+        filch_sleep_push(&pool->sleep, 0, FILCH_ROLE_SEARCHING);
+        filch_pool_notify(pool, NULL);
+        return;
+    }
+    filch_seat_call(&pool->workers[0]->seat, what == 'e' ? FILCH_BED_ENDED : FILCH_BED_CALLED);
+}
+
+static void end_operation(void)
+{
+    /* relaxed: as above. */
+    filch_fetch_add_relaxed(&kernel, HAPPENED);
+    filch_futex_wake(&kernel, 1);
+}
+
+/* ---- programs ---------------------------------------------------------------------------------- */
+
+static MC_OUTSIDE bool may_rest(void)
+{
+    return is_over;
+}
+
+static filch_strand *make_strand(void)
+{
+    filch_worker_have_spare(pool->workers[0]);
+    return prepare(pool->workers[0], run_for_ever, NULL, NULL);
+}
+
+static void setup(void)
+{
+    pool = make_small_pool(how == 'l' || how == 'c' ? 3 : how == 'a' ? 1 : 2);
+    strands[0] = make_strand();
+    strands[1] = make_strand();
+    other = make_strand();
+    if (how == 'a')
+        return;
+    filch_worker *worker = pool->workers[1];
+    filch_store_relaxed(&kernel, HAPPENED);
+    if (what != 'm')
+        make_source();
+    if (what == 'b' || what == 'a')
+        filch_store_relaxed(&source.pending, 1);
+    if (what == 'b')
+        mc_check(filch_seat_go_away(&pool->workers[0]->seat), "nobody has called");
+    if (how == 'l' || how == 'c')
+        filch_sleep_push(&pool->sleep, 2, FILCH_ROLE_RUNNING);
+    if (how == 'o' || how == 'c') {
+        filch_queue_push(&pool->workers[0]->ready, &strands[0]->link);
+        mc_check(filch_lookout_begin(worker), "there is something to look out for");
+        filch_queue_take(&pool->workers[0]->ready);
+        /* It has looked for long, and finds nothing any more. */
+        while (pool->quiet_looks < 48)
+            pool->quiet_looks++;
+        worker->looked_turn = 0;
+        pool->workers[0]->looked_turn = 0;
+    }
+    if (how == 'o')
+        filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
+    else if (how != 'g')
+        filch_sleep_search(&pool->sleep, 1);
+}
+
+static int run_left(const char *name, const mc_options *options)
+{
+    mc_result total = {.name = name};
+    char program_name[40];
+    mc_program program = {.name = program_name, .setup = setup, .threads = {leave_source}};
+
+    for (const char *h = "slocg"; *h; h++)
+        for (const char *w = "ombae"; *w; w++) {
+            how = *h;
+            what = *w;
+            program.threads[1] = how == 's' ? go_to_sleep : how == 'l' ? leave_searchers : how == 'o' ? look_out : how == 'g' ? leave_seat : leave_lookout;
+            program.threads[2] = how == 'l' || how == 'c' ? sleep_on : how == 'g' ? sleep_without_seat : what == 'a' ? call_first : NULL;
+            program.threads[3] = program.threads[2] != call_first && what == 'a' ? call_first : NULL;
+            snprintf(program_name, sizeof program_name, "%s %c %c", name, what, how);
+            mc_run_and_add(&total, &program, options);
+        }
+    return mc_report(total);
+}
+
+static int run_away(const char *name, const mc_options *options)
+{
+    mc_result total = {.name = name};
+    char program_name[40];
+    mc_program program = {.name = program_name, .setup = setup, .threads = {go_away, call}};
+
+    how = 'a';
+    for (const char *s = "snt"; *s; s++)
+        for (const char *w = "ceg"; *w; w++)
+            for (unsigned k = 0; k < 2; k++) {
+                sleeper = *s;
+                what = *w;
+                if (sleeper == 't' && what == 'e' && !options->is_long)
+                    continue;
+                program.threads[2] = k ? end_operation : NULL;
+                snprintf(program_name, sizeof program_name, "%s %c %c %c", name, what, k ? 'k' : '-', sleeper);
+                mc_run_and_add(&total, &program, options);
+            }
+    return mc_report(total);
+}
+
+int main(int argc, char **argv)
+{
+    mc_options options = mc_arguments(argc, argv), timed = options;
+
+    options.may_rest = timed.may_rest = may_rest;
+    timed.timeouts = 1;
+    return run_left("source, left", &options) | run_away("source, away", &timed);
+}

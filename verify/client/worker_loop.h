@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The loop of a worker (src/worker/loop.h), as a part of the client: it may call what is static there.
+ */
+#ifndef CLIENT_WORKER_LOOP_H
+#define CLIENT_WORKER_LOOP_H
+
+#include "worker/bed.c"
+#include "worker/find.c"
+#include "worker/look.c"
+#include "worker/run.c"
+#include "worker/shortage.c"
+#include "worker/spare.c"
+#include "worker/worker.c"
+
+#endif
