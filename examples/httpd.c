@@ -84,10 +84,15 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
+/* Its year has four digits, whatever a file says. */
 static const char *date_of(time_t time, char date[static 30])
 {
+    const time_t first = -62135596800, last = 253402300799; /* of the years 1 and 9999 */
     struct tm parts;
-    strftime(date, 30, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&time, &parts));
+
+    time = time < first ? first : MIN(time, last);
+    if (strftime(date, 30, "%a, %d %b %Y %H:%M:%S GMT", gmtime_r(&time, &parts)) == 0)
+        date[0] = 0;
     return date;
 }
 
@@ -277,9 +282,17 @@ static int serve_request(filch_slot *f, connection *c)
 static int receive_head(filch_slot *f, connection *c)
 {
     uint64_t deadline_ns = filch_after_ms(c->in_bytes > 0 ? server.transfer_ms : server.idle_ms);
-    int head;
+    size_t enough_bytes = 0;
+    bool has_line = true;
 
-    while ((head = http_parse(&c->request, c->in, c->in_bytes)) == 0) {
+    for (;;) {
+        /* The parser begins anew each time, and a head may come byte by byte: so it gets a look only when a line has ended, and now and then, and at the limits, for what is wrong before that. */
+        if (has_line || c->in_bytes >= enough_bytes) {
+            int head = http_parse(&c->request, c->in, c->in_bytes);
+            if (head != 0)
+                return head;
+            enough_bytes = MIN(2 * c->in_bytes, c->in_bytes < HTTP_LINE_MAX ? HTTP_LINE_MAX : HTTP_HEAD_MAX);
+        }
         filch_op op = filch_op_recv(c->fd, c->in + c->in_bytes, sizeof c->in - c->in_bytes, 0);
         ssize_t got = filch_op_run(f, &op, deadline_ns);
         if (got == -ETIMEDOUT && c->in_bytes > 0) {
@@ -290,9 +303,9 @@ static int receive_head(filch_slot *f, connection *c)
             return 0;
         if (c->in_bytes == 0)
             deadline_ns = filch_after_ms(server.transfer_ms);
+        has_line = memchr(c->in + c->in_bytes, '\n', (size_t)got);
         c->in_bytes += (size_t)got;
     }
-    return head;
 }
 
 /* Close it after an answer. Bytes that were not read would make the kernel reset the connection, and the client might not see the answer. */
@@ -419,12 +432,25 @@ static int make_demo_root(char *path)
     return is_written ? root : -1;
 }
 
-static int listen_at(const char *port)
+/* A number that is one, and not too large; or the program ends. */
+static unsigned number(const char *text, unsigned long most)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if (*text < '0' || *text > '9' || *end || value > most) {
+        fprintf(stderr, "httpd: '%s' is no number from 0 to %lu\n", text, most);
+        exit(2);
+    }
+    return (unsigned)value;
+}
+
+static int listen_at(unsigned port)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
     socklen_t length = sizeof server.address;
 
-    server.address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    server.address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     server.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* connections inherit it */
@@ -441,28 +467,29 @@ int main(int argc, char **argv)
     struct rlimit files;
     sigset_t signals;
     filch_pool *pool;
+    bool is_understood = true;
 
     for (int option; (option = getopt(argc, argv, "n:t:k:c")) != -1;) {
         if (option == 'n')
-            server.connections = (unsigned)atoi(optarg);
+            server.connections = number(optarg, 1000000);
         else if (option == 't')
-            server.transfer_ms = (uint64_t)atoi(optarg);
+            server.transfer_ms = number(optarg, 86400000);
         else if (option == 'k')
-            server.idle_ms = (uint64_t)atoi(optarg);
+            server.idle_ms = number(optarg, 86400000);
         else if (option == 'c')
             server.computes = true;
         else
-            return 2;
+            is_understood = false;
     }
     bool is_demo = optind == argc;
-    if (!is_demo && argc - optind < 2) {
+    if (!is_understood || (!is_demo && argc - optind < 2)) {
         fprintf(stderr, "usage: httpd [-n connections] [-t ms] [-k ms] [-c] <root> <port> [<workers>]\n");
         return 2;
     }
-    options.workers = argc - optind > 2 ? (unsigned)atoi(argv[optind + 2]) : 0;
+    options.workers = argc - optind > 2 ? number(argv[optind + 2], 1000) : 0;
 
     server.root = is_demo ? make_demo_root(demo_path) : open(argv[optind], O_PATH | O_DIRECTORY | O_CLOEXEC);
-    server.listener = server.root >= 0 ? listen_at(is_demo ? "0" : argv[optind + 1]) : -1;
+    server.listener = server.root >= 0 ? listen_at(is_demo ? 0 : number(argv[optind + 1], 65535)) : -1;
     /* Signals are read like a file, by a task: so all threads block them. */
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls that can only block, on threads that are there for it: the workers go on. */
+#define _POSIX_C_SOURCE 200809L /* pthread_barrier_t */
+
+#include <filch/filch.h>
+#include <pthread.h>
+#include <stdio.h>
+
+enum { CALLS = 8 };
+
+/* A library that knows nothing of tasks: all have to come before any of them returns. On workers that would be for ever, if these are fewer. */
+static pthread_barrier_t all_are_here;
+
+static int meet(void *arg)
+{
+    (void)arg;
+    return pthread_barrier_wait(&all_are_here) == PTHREAD_BARRIER_SERIAL_THREAD;
+}
+
+static int call(filch_slot *f, void *serial_count)
+{
+    int is_serial = filch_blocking(f, FILCH_LANE_ANY, meet, NULL);
+
+    if (is_serial > 0)
+        ++*(int *)serial_count;
+    return is_serial < 0 ? is_serial : 0;
+}
+
+static void run(filch_slot *f, void *arg)
+{
+    int serial_count = 0;
+    filch_scope scope;
+    (void)arg;
+
+    filch_scope_open(&scope, f, NULL, NULL);
+    for (int i = 0; i < CALLS; i++)
+        filch_spawn(f, &scope, call, &serial_count);
+    int err = filch_scope_close(f, &scope);
+    printf("%d calls met, %d of them was the last: %s\n", CALLS, serial_count, filch_strerror(err));
+}
+
+int main(void)
+{
+    const filch_options options = {.size = sizeof options, .workers = 2};
+    filch_pool *pool;
+
+    if (pthread_barrier_init(&all_are_here, NULL, CALLS) || filch_pool_create(&pool, &options))
+        return 1;
+    filch_run(pool, run, NULL);
+    pthread_barrier_destroy(&all_are_here);
+    return filch_pool_destroy(pool);
+}

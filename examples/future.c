@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* Futures: values that come later, from tasks and from a plain thread; errors that travel; whichever comes first. */
+#include <errno.h>
+#include <filch/filch.h>
+#include <pthread.h>
+#include <stdio.h>
+
+static int square(filch_slot *f, void *arg, void **value)
+{
+    (void)f;
+    *value = (void *)((long)arg * (long)arg);
+    return 0;
+}
+
+static int fail(filch_slot *f, void *arg, void **value)
+{
+    (void)f, (void)arg, (void)value;
+    return -EIO;
+}
+
+/* As the callback of some other library would: it knows nothing of pools. */
+static void *complete(void *future)
+{
+    filch_future_set(future, "from a thread", 0);
+    return NULL;
+}
+
+static void run(filch_slot *f, void *arg)
+{
+    filch_future squares[10], failed = FILCH_FUTURE_INIT, later = FILCH_FUTURE_INIT,
+                              never = FILCH_FUTURE_INIT;
+    void *value;
+    long sum = 0;
+    pthread_t thread;
+    filch_scope scope;
+    (void)arg;
+
+    filch_scope_open(&scope, f, NULL, NULL);
+    for (long i = 0; i < 10; i++) {
+        filch_future_init(&squares[i]);
+        filch_async(f, &scope, &squares[i], square, (void *)i);
+    }
+    for (int i = 0; i < 10; i++)
+        if (filch_await(f, &squares[i], &value) == 0)
+            sum += (long)value;
+    printf("the sum of ten squares is %ld\n", sum);
+
+    /* The error of a task is that of its future. */
+    filch_async(f, &scope, &failed, fail, NULL);
+    printf("the task has failed: %s\n", filch_await(f, &failed, NULL) == -EIO ? "yes" : "no");
+    filch_scope_close(f, &scope);
+
+    /* One of several. What is complete stays so, for any number of waiters. */
+    if (pthread_create(&thread, NULL, complete, &later))
+        return;
+    filch_future *any[] = {&never, &later};
+    int first = filch_await_any(f, any, 2, FILCH_NO_DEADLINE);
+    filch_future_try(any[first], &value);
+    printf("the first is number %d, \"%s\"\n", first, (const char *)value);
+    pthread_join(thread, NULL);
+
+    /* No longer than a millisecond. */
+    int err = filch_await_until(f, &never, NULL, filch_after_ms(1));
+    printf("the other %s\n", err == -ETIMEDOUT ? "has not come" : "has come");
+}
+
+int main(void)
+{
+    filch_pool *pool;
+    if (filch_pool_create(&pool, NULL))
+        return 1;
+    filch_run(pool, run, NULL);
+    return filch_pool_destroy(pool);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* Time: a thousand tasks sleep at once on no thread, a beat that does not drift, and deadlines. */
+#include <errno.h>
+#include <filch/filch.h>
+#include <stdio.h>
+
+enum { SLEEPERS = 1000 };
+
+static int nap(filch_slot *f, void *arg)
+{
+    (void)arg;
+    return filch_sleep_ns(f, 20000000);
+}
+
+static int work_too_long(filch_slot *f, void *arg)
+{
+    (void)arg;
+    while (!filch_is_cancelled(f)) {
+        /* compute a little */
+    }
+    return -ECANCELED;
+}
+
+static void run(filch_slot *f, void *arg)
+{
+    uint64_t start_ns = filch_now_ns();
+    filch_scope scope;
+    filch_period period;
+    int beats = 0;
+    (void)arg;
+
+    /* Twenty milliseconds each: one after the other they would take twenty seconds. */
+    filch_scope_open(&scope, f, NULL, NULL);
+    for (int i = 0; i < SLEEPERS; i++)
+        filch_spawn(f, &scope, nap, NULL);
+    filch_scope_close(f, &scope);
+    printf("%d naps took %s\n", SLEEPERS,
+           filch_now_ns() - start_ns < 20000000000 ? "less than 20 seconds" : "far too long");
+
+    /* A thousand times a second. What is late is made up for, and counted if it is later than a beat. */
+    filch_period_init(&period, filch_now_ns(), 1000000);
+    start_ns = period.next_ns;
+    while (beats < 5 && filch_period_wait(f, &period) == 0)
+        beats++;
+    printf("%d beats, and the last %s\n", beats,
+           filch_now_ns() - start_ns >= 4000000 ? "was not too early" : "was too early");
+
+    /* A deadline for all tasks of a scope, whether they wait or compute. */
+    filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(5)};
+    filch_scope_open(&scope, f, NULL, &options);
+    filch_spawn(f, &scope, work_too_long, NULL);
+    printf("the work %s\n",
+           filch_scope_close(f, &scope) == -ETIMEDOUT ? "took too long" : "is done");
+}
+
+int main(void)
+{
+    filch_pool *pool;
+    if (filch_pool_create(&pool, NULL))
+        return 1;
+    filch_run(pool, run, NULL);
+    return filch_pool_destroy(pool);
+}
