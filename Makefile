@@ -9,7 +9,7 @@ fuzz_seconds ?= 60
 # Where addresses are randomised over many bits, older ThreadSanitizers do not start.
 no_aslr := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
-.PHONY: help demo check bench bench-deque bench-wait bench-io asan tsan chaos aarch64 clang fuzz mutants install clean
+.PHONY: help demo check bench bench-deque bench-wait bench-io bench-files asan tsan chaos aarch64 clang fuzz mutants install clean
 
 help:
 	@echo 'make demo      build, then a short benchmark against other runtimes'
@@ -17,7 +17,8 @@ help:
 	@echo 'make bench     the whole benchmark, below ten minutes; results in build/bench/results.jsonl'
 	@echo 'make bench-deque   all kinds of deques, alone and under programs, two minutes; results in build/bench/deques.jsonl'
 	@echo 'make bench-wait    works that wait, beside Go and Boost.Fiber, below five minutes; results in build/bench/wait.jsonl'
-	@echo 'make bench-io      servers that echo, beside a bare epoll loop and Go, below two minutes; results in build/bench/io.jsonl'
+	@echo 'make bench-io      servers, beside bare epoll loops, nginx and Go, below five minutes; results in build/bench/io.jsonl'
+	@echo 'make bench-files   duplicate files, on every deque and beside programs made for it, a minute; results in build/bench/files.jsonl'
 	@echo 'make asan      the tests with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan      the tests with ThreadSanitizer'
 	@echo 'make chaos     the tests with random delays before atomic operations (FILCH_CHAOS=16: one in 16)'
@@ -53,23 +54,17 @@ bench-deque:
 	@echo
 	@bench/deque/pools --output build/bench/deques.jsonl build/release/bench
 
-bench-wait:
+# Each has a target of its name in bench/CMakeLists.txt, and a program that compares.
+bench-wait: compare = bench/wait/compare
+bench-io: compare = bench/io/compare
+bench-files: compare = bench/dups/compare
+bench-wait bench-io bench-files:
 	@scripts/setup bench
 	@mkdir -p build/bench
 	@echo 'building ... (log: build/bench/build.log)'
-	@($(call build,release) --target filch-bench-wait) \
-		>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
-	@rm -f build/bench/wait.jsonl
-	@bench/wait/compare $(bench_options) --output build/bench/wait.jsonl build/release/bench
-
-bench-io:
-	@scripts/setup bench
-	@mkdir -p build/bench
-	@echo 'building ... (log: build/bench/build.log)'
-	@($(call build,release) --target filch-bench-io) \
-		>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
-	@rm -f build/bench/io.jsonl
-	@bench/io/compare $(bench_options) --output build/bench/io.jsonl build/release/bench
+	@($(call build,release) --target filch-$@) >build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
+	@rm -f build/bench/$(@:bench-%=%).jsonl
+	@$(compare) $(bench_options) --output build/bench/$(@:bench-%=%).jsonl build/release/bench
 
 check:
 	scripts/setup

@@ -1,12 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-echo <workers>: an echo server on filch/io.h. Says PORT and a number, and serves until it is ended.
+ * filch-bench-echo <workers> [recv]: an echo server on filch/stream.h, or with `recv` on the calls of filch/io.h. Says PORT and a number, and serves until it is ended.
  */
 #include "server.h"
 
 #include <filch/filch.h>
+#include <string.h>
 
-static int serve(filch_slot *f, void *arg)
+static filch_task_fn *serve;
+
+static int serve_stream(filch_slot *f, void *arg)
+{
+    int fd = (int)(intptr_t)arg;
+    filch_stream bytes;
+    ssize_t got;
+
+    filch_stream_recv(&bytes, fd, 0);
+    while ((got = filch_stream_next(f, &bytes, FILCH_NO_DEADLINE)) > 0)
+        if (filch_send_all(f, fd, bytes.data, (size_t)got, 0) < 0)
+            break;
+    filch_stream_close(f, &bytes);
+    filch_close(f, fd);
+    return 0;
+}
+
+static int serve_recv(filch_slot *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     char buffer[MESSAGE_MAX];
@@ -22,15 +40,18 @@ static int serve(filch_slot *f, void *arg)
 static void run(filch_slot *f, void *arg)
 {
     int listener = *(int *)arg, fd;
+    filch_stream incoming;
     filch_scope scope;
 
     if (filch_scope_open(&scope, f, NULL, NULL))
         return;
-    while ((fd = filch_accept(f, listener, NULL, NULL, 0)) >= 0) {
+    filch_stream_accept(&incoming, listener, 0);
+    while ((fd = (int)filch_stream_next(f, &incoming, FILCH_NO_DEADLINE)) >= 0) {
         send_at_once(fd);
         if (filch_spawn(f, &scope, serve, (void *)(intptr_t)fd))
             break;
     }
+    filch_stream_close(f, &incoming);
     filch_scope_close(f, &scope);
 }
 
@@ -39,6 +60,7 @@ int main(int argc, char **argv)
     filch_options options = {.size = sizeof options, .stack_bytes = 64 << 10,
                              .workers = argc > 1 ? (unsigned)atoi(argv[1]) : 1};
     filch_pool *pool;
+    serve = argc > 2 && strcmp(argv[2], "recv") == 0 ? serve_recv : serve_stream;
     int listener = listen_and_say(0);
 
     if (filch_pool_create(&pool, &options) || filch_submit(pool, run, &listener))

@@ -2,7 +2,7 @@
 /*
  * filch-bench-load <port> <connections> <milliseconds>: ask an echo server as fast as it answers, one question at a time on each connection.
  *
- * Prints RESULT requests_per_s=<n> p50_us=<n> p99_us=<n>. Exit code 1: an answer was wrong.
+ * It goes on until the time is over and there were as many answers as there are connections. Prints RESULT requests_per_s=<n> p50_us=<n> p99_us=<n>. Exit code 1: an answer was wrong, or there was none for a minute.
  */
 #include "server.h"
 
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EVENTS = 256, MESSAGE = 64, SAMPLES_MAX = 1 << 20 };
+enum { EVENTS = 256, MESSAGE = 64, SAMPLES_MAX = 1 << 20, PATIENCE_MS = 60000 };
 
 typedef struct connection {
     int fd;
@@ -107,8 +107,12 @@ int main(int argc, char **argv)
     uint64_t start_ns = now_ns(), end_ns = start_ns + (uint64_t)atol(argv[3]) * 1000000u;
     for (int i = 0; i < count; i++)
         ask(&connections[i]);
-    while (now_ns() < end_ns) {
-        int ready = epoll_wait(epoll, events, EVENTS, 1000);
+    while (now_ns() < end_ns || request_count < (uint64_t)count) {
+        int ready = epoll_wait(epoll, events, EVENTS, PATIENCE_MS);
+        if (ready == 0) {
+            fprintf(stderr, "load: no answer for a minute\n");
+            exit(1);
+        }
         for (int i = 0; i < ready; i++) {
             connection *c = events[i].data.ptr;
             if (!receive(c))

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * filch-bench-idle <name> <workers>: a server most of whose connections are idle: one task for each waits in filch_recv. Says READY, and serves the abstract Unix address <name> until it is ended.
+ *
+ * A connection is greeted, so that the client knows that its task runs, and then gets back every byte that it sends.
+ */
+#include <filch/filch.h>
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/un.h>
+
+static int serve(filch_slot *f, void *arg)
+{
+    int fd = (int)(intptr_t)arg;
+    char bytes[16] = "!";
+    ssize_t got = 1;
+
+    while (got > 0 && filch_send_all(f, fd, bytes, (size_t)got, 0) >= 0)
+        got = filch_recv(f, fd, bytes, sizeof bytes, 0);
+    filch_close(f, fd);
+    return 0;
+}
+
+static void run(filch_slot *f, void *arg)
+{
+    int listener = *(int *)arg, fd;
+    filch_scope scope;
+
+    if (filch_scope_open(&scope, f, NULL, NULL))
+        return;
+    while ((fd = filch_accept(f, listener, NULL, NULL, 0)) >= 0)
+        if (filch_spawn(f, &scope, serve, (void *)(intptr_t)fd))
+            break;
+    filch_scope_close(f, &scope);
+}
+
+int main(int argc, char **argv)
+{
+    /* No task here needs more: the default is as much address space as is asked for, and the same memory. */
+    filch_options options = {.size = sizeof options, .stack_bytes = 16 << 10,
+                             .workers = argc > 2 ? (unsigned)atoi(argv[2]) : 1};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    filch_pool *pool;
+
+    if (argc < 2)
+        return 2;
+    int name_bytes = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%s", argv[1]);
+    if (bind(listener, (struct sockaddr *)&address, (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)name_bytes) ||
+        listen(listener, 4096) || filch_pool_create(&pool, &options) || filch_submit(pool, run, &listener)) {
+        perror("filch-bench-idle");
+        return 1;
+    }
+    puts("READY");
+    fflush(stdout);
+    return filch_pool_destroy(pool);
+}
