@@ -426,6 +426,8 @@ int main(int argc, char **argv)
     mc_options timed = options;
     timed.timeouts = 1;
     timed.clock_step_ns = CLOCK_STEP_NS;
+    mc_options looking = timed;
+    looking.timeouts = 4; /* of the lookout: until there is nothing more to see */
     mc_options one = mc_bounded(options, 1, 1), timed_one = mc_bounded(timed, 1, 1), walks = options;
     if (walks.mode == MC_FULL)
         walks.mode = MC_RANDOM;
@@ -442,7 +444,7 @@ int main(int argc, char **argv)
     is_short = true;
     run_one("suspend, no memory", one, 2, wait_in_vain, NULL, NULL);
     is_short = false;
-    run_one("suspend, ready", one, 2, NULL, NULL, NULL);
+    run_one("suspend, ready", mc_bounded(looking, 1, 1), 2, NULL, NULL, NULL);
     is_busy = true;
     run_one("suspend, busy", walks, 2, wait_for_task, NULL, NULL);
     is_busy = false;

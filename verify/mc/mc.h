@@ -98,11 +98,11 @@ typedef struct mc_result {
     mc_verdict verdict;
     uint64_t programs;   /* added up by mc_add */
     uint64_t executions; /* that ran to their end */
-    uint64_t blocked;    /* given up, because another execution shows the same */
+    uint64_t blocked;    /* given up, because another execution shows the same, or goes on after a time-out */
     uint64_t events;
     double seconds;
     char failure[320]; /* in words; empty: none */
-    char *choices;     /* replays it; lives until the next mc_run */
+    char *choices;     /* replays it; lives until the next mc_run. NULL: no execution came to its end, which is a failure, too */
 } mc_result;
 
 /* ---- running ----------------------------------------------------------------------------------- */

@@ -438,6 +438,11 @@ mc_result mc_run(const mc_program *program, const mc_options *options)
     if (mc.result.verdict == MC_FAILED && !options->replay)
         repeat_failure();
     restore_statics();
+    if (mc.result.verdict == MC_OK && mc.result.executions == 0) {
+        mc.result.verdict = MC_FAILED;
+        snprintf(mc.result.failure, sizeof mc.result.failure,
+                 "nothing was checked: no execution came to its end (are time-outs missing?)");
+    }
     return mc.result;
 }
 
