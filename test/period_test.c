@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Periods: beats at fixed times, whatever each of them takes.
+ * Periods: beats at fixed times, whatever each of them takes. Time goes on, whatever else comes.
  */
 #include "sync_support.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/syscall.h>
 
 TEST(a_period_does_not_drift_and_counts_what_was_missed)
 {
@@ -53,11 +57,53 @@ TEST(a_period_ends_when_the_task_is_cancelled)
     watched_pool_destroy(pool);
 }
 
+static void hear(int number TEST_UNUSED) {}
+
+static void signal_all_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    struct dirent *entry;
+
+    CHECK(folder);
+    while ((entry = readdir(folder))) {
+        pid_t thread = atoi(entry->d_name);
+        if (thread > 0 && thread != getpid())
+            syscall(SYS_tgkill, getpid(), thread, SIGUSR1);
+    }
+    closedir(folder);
+}
+
+static int sleep_a_little(filch_slot *f, void *arg)
+{
+    int err = filch_sleep_ns(f, 20000000);
+    counter_add(arg, 1);
+    return err;
+}
+
+TEST(signals_do_not_keep_a_task_asleep)
+{
+    const struct sigaction action = {.sa_handler = hear, .sa_flags = SA_RESTART};
+    filch_pool *pool = watched_pool_of(2);
+    counter awake = {0};
+    filch_scope scope;
+
+    sigaction(SIGUSR1, &action, NULL);
+    open_scope(&scope, pool);
+    assert_int_equal(filch_spawn(NULL, &scope, sleep_a_little, &awake), 0);
+    while (counter_get(&awake) == 0)
+        signal_all_threads();
+
+    assert_int_equal(filch_scope_close(NULL, &scope), 0);
+    signal(SIGUSR1, SIG_DFL);
+    watched_pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_period_does_not_drift_and_counts_what_was_missed),
         cmocka_unit_test(a_period_ends_when_the_task_is_cancelled),
+        cmocka_unit_test(signals_do_not_keep_a_task_asleep),
     };
     return cmocka_run_group_tests_name("period", tests, watchdog_start, watchdog_stop);
 }

@@ -102,15 +102,15 @@ int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_n
 enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *timeout)
 {
     uint32_t bed = FILCH_BED_EMPTY;
-    int err = 0;
     /* acq_rel [called] */
     if (filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_ASLEEP)) {
         do {
-            /* acq_rel [called]: up again, unless somebody has called in the last moment. */
+            filch_futex_wait(&seat->bed, FILCH_BED_ASLEEP, timeout);
+            /* acq_rel [called]: up again, unless somebody has called in the last moment. Not only when time is up: a signal ends the wait, too, and what is left of the
+             * time after it is for the caller to find out. */
             bed = FILCH_BED_ASLEEP;
-            if (err == -ETIMEDOUT && filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_EMPTY))
+            if (timeout && filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_EMPTY))
                 return FILCH_BED_EMPTY;
-            err = filch_futex_wait(&seat->bed, FILCH_BED_ASLEEP, timeout);
             /* acquire [called] */
             bed = filch_load_acquire(&seat->bed);
         } while (bed == FILCH_BED_ASLEEP);

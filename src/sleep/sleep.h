@@ -63,7 +63,7 @@ void filch_sleep_push(filch_sleep *sleep, unsigned index, enum filch_sleep_role 
 int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_needed);
 
 /* Sleep until called, or for this long (NULL: for ever). Only the seat's own thread. Returns FILCH_BED_CALLED, FILCH_BED_ENDED, or, when
- * time is up, FILCH_BED_EMPTY: then the seat is still on the stack, and not its thread's, which may sleep again. */
+ * time is up or a signal has come, FILCH_BED_EMPTY: then the seat is still on the stack, and not its thread's, which may sleep again. */
 enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *timeout);
 
 /* Sleep elsewhere than in bed. False: somebody has called, do not go. */

@@ -42,8 +42,7 @@ bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout
                               ? now_ns + filch_look_ns(pool)
                               : until_ns;
         uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
-        struct timespec timeout = {.tv_sec = (time_t)(left_ns / 1000000000),
-                                   .tv_nsec = (long)(left_ns % 1000000000)};
+        struct timespec timeout = filch_timespec(left_ns);
 
         bed = nap(worker, has_end ? &timeout : NULL);
         if (bed == FILCH_BED_EMPTY && until_ns != FILCH_NEVER_NS && filch_clock_ns() >= until_ns) {
