@@ -141,6 +141,40 @@ TEST(the_child_of_a_task_that_forked_is_told_that_its_pool_is_gone)
     }
 }
 
+static void fork_and_return(filch_slot *f, void *arg)
+{
+    pid_t *child = arg;
+
+    *child = fork();
+    if (*child == 0) {
+        alarm(CHILD_SECONDS);
+        /* Its forks offer themselves to workers, of which there are none here. */
+        CHECK(FILCH_CALL_ON(f, fib, 20) == 6765);
+    }
+}
+
+TEST(the_child_of_a_task_that_forked_may_return_and_use_the_pool)
+{
+    skip_with_tsan();
+    FOR_EACH_COUNT(workers)
+    {
+        filch_pool *pool = watched_pool_of(workers);
+        pid_t child = -1;
+        int status;
+
+        assert_int_equal(filch_run(pool, fork_and_return, &child), 0);
+        if (child == 0) {
+            use_inherited(pool);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+        watched_pool_destroy(pool);
+    }
+}
+
 typedef struct standing {
     latch is_there, may_go;
 } standing;
@@ -368,6 +402,7 @@ int main(void)
         cmocka_unit_test(the_child_of_a_fork_may_destroy_the_pool_it_inherited),
         cmocka_unit_test(the_child_of_a_child_may_use_the_pool_too),
         cmocka_unit_test(the_child_of_a_task_that_forked_is_told_that_its_pool_is_gone),
+        cmocka_unit_test(the_child_of_a_task_that_forked_may_return_and_use_the_pool),
         cmocka_unit_test(the_child_of_a_fork_may_use_strands_that_were_in_use),
         cmocka_unit_test(children_of_a_busy_process_neither_hang_nor_disturb_it),
         cmocka_unit_test(the_child_of_a_fork_may_open_a_scope_in_the_pool_it_inherited),

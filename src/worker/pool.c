@@ -384,7 +384,8 @@ static bool call(filch_pool *pool, filch_worker *worker)
     worker->has_thread = true;
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&pool->thread_count, 1);
-    if (!filch_fault(FILCH_FAULT_THREAD) &&
+    /* In the child of a fork() made by a task, which goes on forking, none: when it returns, the pool is made anew under the thread. */
+    if (filch_pool_is_alive(pool) && !filch_fault(FILCH_FAULT_THREAD) &&
         pthread_create(&worker->thread, NULL, filch_worker_main, worker) == 0) {
         /* relaxed: a hint for who waits, and looks again. */
         filch_store_relaxed(&pool->has_threads, 1);
