@@ -165,6 +165,7 @@ static bool dress(filch_slabs *slabs, filch_slab *slab)
     bool is_dressed = install_guards(slabs, slab) == 0;
 
     filch_lock_acquire(&slabs->lock);
+    slab->is_bare = !is_dressed;
     if (is_dressed)
         enlist_new(slabs, slab);
     else
@@ -224,7 +225,10 @@ void filch_slabs_rebuild(filch_slabs *slabs)
                 memset(strand_at(slabs, slab, i), 0, sizeof(filch_strand));
         slab->used = slab->busy = 0;
         slab->free = NULL;
-        enlist_new(slabs, slab);
+        if (slab->is_bare)
+            push_bare(slabs, slab);
+        else
+            enlist_new(slabs, slab);
     }
 }
 
@@ -342,10 +346,12 @@ static filch_slab *take_idle(filch_slabs *slabs)
     while (slab && (slab->count < FILCH_SLAB_MAX || slab->used < slab->count))
         slab = slab->previous;
     /* relaxed: written under the lock. */
-    if (slab && !slabs->keeps_pages && filch_load_relaxed(&slabs->idle_count) > IDLE_MAX)
+    if (slab && !slabs->keeps_pages && filch_load_relaxed(&slabs->idle_count) > IDLE_MAX) {
         withdraw_idle(slabs, slab);
-    else
+        slab->is_bare = true;
+    } else {
         slab = NULL;
+    }
     filch_lock_release(&slabs->lock);
     return slab;
 }

@@ -41,6 +41,7 @@ struct filch_slab {
     unsigned count, first_id; /* its strands, and the number of the first */
 
     /* Under the lock. */
+    bool is_bare;                /* it has no guards, or perhaps not all: who makes or removes them says so before, and does it without the lock */
     unsigned used;               /* are not new, from the first on */
     unsigned busy;               /* of these: are with somebody */
     struct filch_strand *free;   /* and these are not */
