@@ -65,6 +65,7 @@ TEST(wrong_calls_are_errors)
     assert_int_equal(filch_spawn(NULL, NULL, count_one, NULL), -EINVAL);
     assert_int_equal(filch_spawn_copy(NULL, &scope, count_one, NULL, 8), -EINVAL);
     assert_int_equal(filch_spawn_copy(NULL, &scope, count_one, &ran, SIZE_MAX - 64), -ENOMEM);
+    assert_int_equal(filch_spawn_copy(NULL, &scope, count_one, &ran, SIZE_MAX), -ENOMEM);
     assert_int_equal(filch_async(NULL, &scope, &future, NULL, NULL), -EINVAL);
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
     assert_int_equal(filch_scope_close(NULL, NULL), -EINVAL);

@@ -322,17 +322,18 @@ int filch_spawn_task(filch_slot *f, filch_scope *scope, filch_spawned_fn *run, s
                      filch_spawned **out)
 {
     size_t local_count = copy_locals(f, NULL);
-    size_t local_bytes = local_count * sizeof(filch_binding), all_bytes;
+    size_t local_bytes = local_count * sizeof(filch_binding);
 
     if (!is_ours(scope))
         return -EOWNERDEAD;
     /* relaxed: a task that is spawned in the last moment does not run. */
     if (filch_load_relaxed(&scope->mark))
         return -ECANCELED;
-    bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-    if (__builtin_add_overflow(bytes, sizeof(filch_spawned) + local_bytes, &all_bytes))
+    if (bytes > PTRDIFF_MAX - local_bytes - sizeof(filch_spawned) - sizeof(max_align_t))
         return -ENOMEM;
-    filch_spawned *spawned = filch_fault(FILCH_FAULT_MALLOC) ? NULL : malloc(all_bytes);
+    bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    filch_spawned *spawned =
+        filch_fault(FILCH_FAULT_MALLOC) ? NULL : malloc(sizeof *spawned + local_bytes + bytes);
     if (!spawned)
         return -ENOMEM;
     int err = scope->task_limit ? enter_limited(f, scope) : 0;
