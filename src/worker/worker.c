@@ -165,8 +165,8 @@ void *filch_worker_main(void *argument)
         }
         filch_pool_gave_seat(pool); /* a destroyer ends us in bed */
         filch_count(worker, FILCH_COUNT_sleeps);
-        /* There is time to tidy up; relaxed: until we are called, at the latest when we would sleep. */
-        while (filch_strands_trim(&pool->strands) &&
+        /* There is time to tidy up, unless others count on our looks; relaxed: until we are called, at the latest when we would sleep. */
+        while (!is_lookout && filch_strands_trim(&pool->strands) &&
                filch_load_relaxed(&worker->seat.bed) == FILCH_BED_EMPTY &&
                !filch_timers_are_due(&pool->timers))
             ;
