@@ -239,14 +239,16 @@ filch_steal_result filch_strand_steal_entry(filch_strand *victim, filch_slot **t
     return FILCH_STEAL_LOST;
 }
 
-bool filch_strand_put_back(filch_strand *victim, filch_slot *task)
+bool filch_strand_put_back(filch_slot *task)
 {
+    filch_strand *forker = filch_strand_of(task);
+
     if (!filch_task_offer_again(task))
         return false;
     /* Where this fails, its join finds it. */
-    (void)victim->kind->push(victim->deque, task);
+    (void)forker->kind->push(forker->deque, task);
     /* Who goes to sleep now asks the task's strand before it looks: so it sees the task, or the caller, who looks next, sees the sleeper. */
-    filch_strand_arm(filch_strand_of(task));
+    filch_strand_arm(forker);
     return true;
 }
 

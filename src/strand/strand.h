@@ -95,7 +95,7 @@ static inline filch_steal_result filch_strand_steal(filch_strand *victim, filch_
 }
 
 /* Give back a task that was stolen from a deque for all, and is not the thief's business. False: its forker waits for it already, and nobody might find it: it has to be run. */
-bool filch_strand_put_back(filch_strand *victim, filch_slot *task);
+bool filch_strand_put_back(filch_slot *task);
 
 /* Is there something to steal? */
 static inline bool filch_strand_has_public(filch_strand *strand)

@@ -41,6 +41,20 @@ static filch_link *take_half(filch_worker *worker, filch_queue *from, filch_queu
     return first;
 }
 
+/* With a deque for all, a guest may have stolen a task of somebody else: it gives it back, unless its forker waits for it already. */
+static bool is_given_back(filch_worker *worker, filch_slot *task)
+{
+    filch_strand *forker = filch_strand_of(task);
+
+    /* relaxed: its root cannot change while the task is ours. */
+    if (!worker->root || !forker->kind || !forker->kind->is_shared ||
+        filch_load_relaxed(&forker->root) == worker->root || !filch_strand_put_back(task))
+        return false;
+    filch_pool_notify(worker->pool, worker);
+    filch_count(worker, FILCH_COUNT_lost);
+    return true;
+}
+
 /* What another worker has beside the strand that it runs: strands to take over, jobs, tasks of strands that wait. */
 static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
 {
@@ -62,7 +76,7 @@ static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
             return filch_worker_prepare_job(worker, link);
     }
     if (worker->spare && !filch_parked_seems_empty(&victim->parked) &&
-        filch_parked_steal(&victim->parked, worker->root, &task))
+        filch_parked_steal(&victim->parked, worker->root, &task) && !is_given_back(worker, task))
         return filch_worker_prepare_stolen(worker, task);
     return NULL;
 }
@@ -93,14 +107,8 @@ static filch_strand *steal(filch_worker *worker, bool ask)
         filch_slot *task;
         switch (filch_strand_steal(victim, &task)) {
         case FILCH_STEAL_WON:
-            /* relaxed: as below. */
-            if (worker->root && victim->kind && victim->kind->is_shared &&
-                filch_load_relaxed(&filch_strand_of(task)->root) != worker->root &&
-                filch_strand_put_back(victim, task)) {
-                filch_pool_notify(pool, worker);
-                filch_count(worker, FILCH_COUNT_lost);
+            if (is_given_back(worker, task))
                 break;
-            }
             worker->victims.last = v;
             return filch_worker_prepare_stolen(worker, task);
         case FILCH_STEAL_LOST:
@@ -165,7 +173,7 @@ static filch_strand *take_parked(filch_worker *worker)
     filch_slot *task;
 
     if (filch_parked_seems_empty(&worker->parked) || !filch_worker_have_spare(worker) ||
-        !filch_parked_steal(&worker->parked, worker->root, &task))
+        !filch_parked_steal(&worker->parked, worker->root, &task) || is_given_back(worker, task))
         return NULL;
     return filch_worker_prepare_stolen(worker, task);
 }
