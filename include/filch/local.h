@@ -14,7 +14,7 @@
  *     }
  *
  * A binding lives on the stack of who binds, like a variable, and is unbound in reverse order, after what was forked meanwhile has been
- * joined. A task that is spawned into a scope takes copies along, and may live longer. What the value points to is the caller's.
+ * joined; what was forked before is joined before filch_bind or after filch_unbind, or some of it would see the value, too. A task that is spawned into a scope takes copies along, and may live longer. What the value points to is the caller's.
  * Binding allocates nothing and cannot fail. A plain thread, whose handle is NULL, has no values: nothing is bound there, and none is found.
  */
 #ifndef FILCH_LOCAL_H

@@ -99,7 +99,8 @@ FILCH_API void filch_scope_cancel(filch_scope *scope);
  * task run: where another is to cancel this one, call filch_yield now and then, or a pool of one worker never gets there. */
 FILCH_API bool filch_is_cancelled(filch_slot *f);
 
-/* Between these two, waits do not return -ECANCELED. They nest: filch_unshield gets what filch_shield has returned. */
+/* Between these two, waits do not return -ECANCELED. They nest: filch_unshield gets what filch_shield has returned. What was forked before filch_shield is to be joined before it, or after
+ * filch_unshield: of what is joined in between, some would be shielded, too. */
 FILCH_API filch_slot *filch_shield(filch_slot *f);
 FILCH_API void filch_unshield(filch_slot *f, filch_slot *shield);
 
