@@ -21,11 +21,8 @@ static enum filch_bed_state nap(filch_worker *worker, const struct timespec *tim
     enum filch_bed_state bed = filch_seat_come_back(&worker->seat);
     if (bed != FILCH_BED_EMPTY && source->hush)
         source->hush(source);
-    if (strands) {
-        filch_queue_push_list(&worker->pool->ready, strands);
-        /* Nearly always, it is we who are woken. */
-        filch_pool_notify(worker->pool, NULL);
-    }
+    /* Nearly always, it is we who are woken. */
+    filch_pool_resume(worker->pool, strands);
     return has_slept || bed != FILCH_BED_EMPTY ? bed : filch_seat_nap(&worker->seat, timeout);
 }
 
@@ -34,6 +31,7 @@ bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout
 {
     filch_pool *pool = worker->pool;
     enum filch_bed_state bed;
+    bool was_lookout;
 
     do {
         bool has_end = until_ns != FILCH_NEVER_NS || is_lookout;
@@ -50,10 +48,14 @@ bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout
             filch_pool_fire_timers(pool);
             until_ns = filch_timers_watch(&pool->timers, worker);
         }
+        was_lookout = is_lookout;
         if (is_lookout)
             is_lookout = bed == FILCH_BED_EMPTY ? filch_lookout_look(worker)
                                                 : (filch_lookout_end(worker), false);
     } while (bed == FILCH_BED_EMPTY);
+    /* A lookout that is called to search looks after what it has left when it stops searching; one that has a strand does so now. */
+    if (was_lookout && worker->next)
+        filch_worker_leave_rest(worker);
     /* Whoever watched and was called for something else looks for another to watch, once it has found something to run. */
     worker->owes_watch = filch_source_is_alone(worker);
     if (until_ns != FILCH_NEVER_NS && filch_timers_unwatch(&pool->timers, worker))

@@ -52,6 +52,14 @@ void filch_pool_notify_if_work(filch_pool *pool)
         filch_pool_notify(pool, NULL);
 }
 
+void filch_worker_leave_rest(filch_worker *worker)
+{
+    filch_pool *pool = worker->pool;
+    if (filch_sleep_sleeper_count(&pool->sleep) > 0 &&
+        (filch_pool_look_everywhere(pool) || filch_lookout_is_missing(worker)))
+        filch_pool_notify(pool, worker);
+}
+
 bool filch_worker_look_once_more(filch_worker *worker, bool may_run)
 {
     filch_pool *pool = worker->pool;

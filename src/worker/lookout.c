@@ -89,10 +89,7 @@ static bool look_after(filch_worker *self, filch_worker *worker, bool has_turned
         return false;
     filch_source *source = filch_worker_source(worker);
     filch_link *strands = has_turned ? NULL : source->look(source, &pool->is_look_near);
-    if (strands) {
-        filch_queue_push_list(&pool->ready, strands);
-        filch_pool_notify(pool, NULL);
-    }
+    filch_pool_resume(pool, strands);
     return true;
 }
 

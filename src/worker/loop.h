@@ -51,6 +51,9 @@ bool filch_pool_look_for_ready(filch_pool *pool);
  * found may be gone before somebody comes for it. */
 bool filch_pool_look_everywhere(filch_pool *pool);
 
+/* Others may have counted on this worker, which looks no more: wake somebody for what is left, or to be the lookout. */
+void filch_worker_leave_rest(filch_worker *worker);
+
 /* ---- bed.c ------------------------------------------------------------------------------------- */
 
 /* Sleep until called; meanwhile end what is due (until_ns: the first that is watched), and be the lookout. False: the thread shall end. */

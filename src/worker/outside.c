@@ -104,7 +104,7 @@ void filch_pool_inject(filch_pool *pool, filch_job *job)
 
 void filch_pool_resume(filch_pool *pool, filch_link *strands)
 {
-    if (!strands)
+    if (!strands || (!strands->next && filch_pool_hand_over(pool, filch_strand_of_link(strands))))
         return;
     filch_queue_push_list(&pool->ready, strands);
     filch_pool_notify(pool, NULL);

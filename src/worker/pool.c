@@ -397,6 +397,15 @@ static bool call(filch_pool *pool, filch_worker *worker)
     return false;
 }
 
+/* Do without this worker from now on; a guest may still sit there. */
+static void vacate(filch_pool *pool, unsigned seat)
+{
+    /* relaxed: a count. */
+    filch_fetch_add_relaxed(&pool->vacant_count, 1);
+    filch_sleep_push(&pool->vacant, seat, FILCH_ROLE_RUNNING);
+    filch_pool_gave_seat(pool);
+}
+
 void filch_pool_notify(filch_pool *pool, filch_worker *worker)
 {
     int seat;
@@ -406,13 +415,24 @@ void filch_pool_notify(filch_pool *pool, filch_worker *worker)
             filch_count(worker, FILCH_COUNT_wakes);
         if (call(pool, pool->workers[seat]))
             return;
-        /* Do without this worker from now on; a guest may still sit there. */
         filch_sleep_found(&pool->sleep);
-        /* relaxed: a count. */
-        filch_fetch_add_relaxed(&pool->vacant_count, 1);
-        filch_sleep_push(&pool->vacant, (unsigned)seat, FILCH_ROLE_RUNNING);
-        filch_pool_gave_seat(pool);
+        vacate(pool, (unsigned)seat);
     }
+}
+
+bool filch_pool_hand_over(filch_pool *pool, filch_strand *strand)
+{
+    int seat;
+
+    while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, true)) >= 0) {
+        filch_worker *worker = pool->workers[seat];
+        worker->next = strand;
+        if (call(pool, worker))
+            return true;
+        worker->next = NULL;
+        vacate(pool, (unsigned)seat);
+    }
+    return false;
 }
 
 unsigned filch_pool_workers(const filch_pool *pool)

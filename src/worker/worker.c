@@ -48,10 +48,8 @@ filch_worker *filch_worker_self_in(const filch_pool *pool)
 /* A searcher has found something. Others may have published meanwhile and counted on it, and taken back what they published; or they count on it to become the lookout. */
 static void stop_searching(filch_worker *worker)
 {
-    filch_pool *pool = worker->pool;
-    if (filch_sleep_found(&pool->sleep) && filch_sleep_sleeper_count(&pool->sleep) > 0 &&
-        (filch_pool_look_everywhere(pool) || filch_lookout_is_missing(worker)))
-        filch_pool_notify(pool, worker);
+    if (filch_sleep_found(&worker->pool->sleep))
+        filch_worker_leave_rest(worker);
 }
 
 static unsigned awake_count(filch_pool *pool)
@@ -102,6 +100,16 @@ static filch_strand *search(filch_worker *worker, filch_job *job)
     return strand;
 }
 
+/* Who sits here does not go on with what it should run next. */
+static void pass_on(filch_worker *worker)
+{
+    filch_strand *next = worker->next;
+
+    worker->next = NULL;
+    filch_queue_push(&worker->pool->ready, &next->link);
+    filch_pool_notify(worker->pool, worker);
+}
+
 /* ---- a pool's thread --------------------------------------------------------------------------- */
 
 /* After a sleep nothing is in this core's caches. Fetch what the first task needs all at once, and not one after the other. */
@@ -125,14 +133,17 @@ void *filch_worker_main(void *argument)
 {
     filch_worker *worker = argument;
     filch_pool *pool = worker->pool;
-    bool searching = true; /* whoever started us counted us as searcher */
+    bool searching = !worker->next; /* whoever started us has a strand for us, or counted us as searcher */
 
     const filch_visit visit = {.worker = worker};
     filch_overflow overflow;
     set_self(&visit);
     if (pool->options.on_start) {
         /* It may take long, or wait for a task that another worker has: nobody may count on this one meanwhile. */
-        stop_searching(worker);
+        if (searching)
+            stop_searching(worker);
+        else
+            pass_on(worker);
         searching = false;
     }
     filch_thread_start(worker, &overflow);
@@ -176,24 +187,17 @@ void *filch_worker_main(void *argument)
         /* It would have paid to wait. */
         if (filch_clock_ticks() - asleep_since < filch_clock_ticks_in(pool->spin_ns))
             worker->haste = 0;
-        fetch_cold(worker);
-        searching = true;
+        searching = !worker->next;
+        if (searching)
+            fetch_cold(worker);
+        else
+            filch_strand_fetch(worker->next);
     }
     filch_thread_stop(worker, &overflow);
     return NULL;
 }
 
 /* ---- a guest ----------------------------------------------------------------------------------- */
-
-/* A guest does not go on with what it should run next: by a rare race it has run a task of somebody else, whose forker waited for it; or it leaves. */
-static void pass_on(filch_worker *worker)
-{
-    filch_strand *next = worker->next;
-
-    worker->next = NULL;
-    filch_queue_push(&worker->pool->ready, &next->link);
-    filch_pool_notify(worker->pool, worker);
-}
 
 bool filch_worker_visit(filch_worker *worker, filch_job *job)
 {
@@ -228,7 +232,7 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     while (strand) {
         filch_worker_run(worker, strand);
         bool is_over = job && (worker->has_waited || filch_job_is_done(job));
-        /* relaxed: the strand is ours. */
+        /* By a rare race it has run a task of somebody else, whose forker waited for it; or it leaves. relaxed: the strand is ours. */
         if (worker->next && job &&
             (worker->has_waited || filch_load_relaxed(&worker->next->root) != job))
             pass_on(worker);

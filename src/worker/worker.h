@@ -174,6 +174,10 @@ void filch_pool_end(filch_pool *pool);
 /* There is more to do: wake a worker if one sleeps and nobody searches. `worker`, who counts it, may be NULL. */
 void filch_pool_notify(filch_pool *pool, filch_worker *worker);
 
+/* The same for one strand, which a sleeper goes on with as soon as it is awake: it need not search for it, and is no searcher on whom others might count. False: nobody sleeps, or somebody searches; the
+ * strand is still the caller's. */
+bool filch_pool_hand_over(filch_pool *pool, filch_strand *strand);
+
 /* Put a job into the inject queue, and see to it that somebody takes it. */
 void filch_pool_inject(filch_pool *pool, filch_job *job);
 

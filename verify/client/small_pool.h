@@ -51,13 +51,25 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
     return pool;
 }
 
+/* When all is over: a strand that was resumed from outside, in the queue or in the hands of who was woken for it; NULL: there is none. */
+static inline filch_link *take_resumed_strand(filch_pool *pool)
+{
+    filch_link *link = filch_queue_take(&pool->ready);
+
+    for (unsigned i = 0; !link && i < pool->worker_count; i++) {
+        filch_strand *next = pool->workers[i]->next;
+        pool->workers[i]->next = NULL;
+        link = next ? &next->link : NULL;
+    }
+    return link;
+}
+
 /* Before its thread calls filch_worker_main, which then begins with this: body(strand), as the task of a filch_run would. */
 static inline filch_strand *begin_with(filch_worker *worker, void (*body)(filch_strand *))
 {
     filch_worker_have_spare(worker);
     filch_strand *strand = prepare(worker, body, NULL, worker);
     filch_strand_begin_task(strand, NULL, NULL);
-    filch_sleep_search(&worker->pool->sleep, FILCH_SEATS_MAX);
     return worker->next = strand;
 }
 

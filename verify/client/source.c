@@ -12,7 +12,7 @@
  *     e  it has asked its source, and found two strands that may go on; nothing else was started: here it is the second that somebody has to see
  *
  * T2 is worker 1. It goes to sleep (s); or it was the only searcher, has found something and says so (l), while T3, worker 2, sleeps; or it is the lookout, in bed (o), which stops when there
- * is nothing to look after; or it is a guest who gives the seat of a thread that sleeps, T3, back (g); or that was called (c), and is on its way out of bed, a searcher that finds something, while T3 sleeps. In every execution somebody has to see to the operation: who looks after the source wakes
+ * is nothing to look after; or it is a guest who gives the seat of a thread that sleeps, T3, back (g); or that was called (c), and is on its way out of bed, a searcher that finds something, or has been given a strand (h), while T3 sleeps. In every execution somebody has to see to the operation: who looks after the source wakes
  * somebody for the strand, and who is woken by T1 would look. One that sleeps on is a deadlock.
  *
  * `source, away`: T1 is worker 0, which goes to sleep in its source. T2 calls it (c), or ends it (e), or sits down on its seat first (g). T3 is the kernel: it ends the operation (k), or does nothing (-). The source sleeps (s), or cannot, and leaves it to the
@@ -212,6 +212,11 @@ static void leave_lookout(void)
     stop_searching(pool->workers[1]);
 }
 
+static void leave_lookout_with_strand(void)
+{
+    mc_check(filch_worker_sleep(pool->workers[1], FILCH_NEVER_NS, true), "it was called");
+}
+
 static void sleep_on(void)
 {
     filch_seat_sleep(&pool->workers[2]->seat);
@@ -234,10 +239,10 @@ static void go_away(void)
         is_called = filch_worker_sleep(worker, FILCH_NEVER_NS, sleeper == 't');
         worker->haste++;
         calls++;
-        if (is_called)
+        if (is_called && !worker->next)
             filch_sleep_found(&pool->sleep);
         /* It was called for the event, and has seen to that. */
-    } while (is_called && what == 'e' && filch_queue_take(&pool->ready));
+    } while (is_called && what == 'e' && take_resumed_strand(pool));
     mc_check(is_called == (what != 'e'), "it ends when it shall");
     mc_check(worker->haste == 1 + calls + (what == 'g' && payload), "what is the seat's is its own again");
     is_over = true;
@@ -287,7 +292,7 @@ static filch_strand *make_strand(void)
 
 static void setup(void)
 {
-    pool = make_small_pool(how == 'l' || how == 'c' ? 3 : how == 'a' ? 1 : 2);
+    pool = make_small_pool(how == 'l' || how == 'c' || how == 'h' ? 3 : how == 'a' ? 1 : 2);
     strands[0] = make_strand();
     strands[1] = make_strand();
     other = make_strand();
@@ -301,9 +306,9 @@ static void setup(void)
         filch_store_relaxed(&source.pending, 1);
     if (what == 'b')
         mc_check(filch_seat_go_away(&pool->workers[0]->seat), "nobody has called");
-    if (how == 'l' || how == 'c')
+    if (how == 'l' || how == 'c' || how == 'h')
         filch_sleep_push(&pool->sleep, 2, FILCH_ROLE_RUNNING);
-    if (how == 'o' || how == 'c') {
+    if (how == 'o' || how == 'c' || how == 'h') {
         filch_queue_push(&pool->workers[0]->ready, &strands[0]->link);
         mc_check(filch_lookout_begin(worker), "there is something to look out for");
         filch_queue_take(&pool->workers[0]->ready);
@@ -313,9 +318,13 @@ static void setup(void)
         worker->looked_turn = 0;
         pool->workers[0]->looked_turn = 0;
     }
+    if (how == 'h') {
+        worker->next = make_strand();
+        filch_seat_call(&worker->seat, FILCH_BED_CALLED);
+    }
     if (how == 'o')
         filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
-    else if (how != 'g')
+    else if (how != 'g' && how != 'h')
         filch_sleep_search(&pool->sleep, 1);
 }
 
@@ -325,12 +334,12 @@ static int run_left(const char *name, const mc_options *options)
     char program_name[40];
     mc_program program = {.name = program_name, .setup = setup, .threads = {leave_source}};
 
-    for (const char *h = "slocg"; *h; h++)
+    for (const char *h = "slochg"; *h; h++)
         for (const char *w = "ombae"; *w; w++) {
             how = *h;
             what = *w;
-            program.threads[1] = how == 's' ? go_to_sleep : how == 'l' ? leave_searchers : how == 'o' ? look_out : how == 'g' ? leave_seat : leave_lookout;
-            program.threads[2] = how == 'l' || how == 'c' ? sleep_on : how == 'g' ? sleep_without_seat : what == 'a' ? call_first : NULL;
+            program.threads[1] = how == 's' ? go_to_sleep : how == 'l' ? leave_searchers : how == 'o' ? look_out : how == 'g' ? leave_seat : how == 'h' ? leave_lookout_with_strand : leave_lookout;
+            program.threads[2] = how == 'l' || how == 'c' || how == 'h' ? sleep_on : how == 'g' ? sleep_without_seat : what == 'a' ? call_first : NULL;
             program.threads[3] = program.threads[2] != call_first && what == 'a' ? call_first : NULL;
             snprintf(program_name, sizeof program_name, "%s %c %c", name, what, how);
             mc_run_and_add(&total, &program, options);

@@ -314,7 +314,7 @@ static void end_wait(void)
 static void finish_short(void)
 {
     mc_check(filch_wait_outcome(&listed->wait) == FILCH_WAIT_NO_MEMORY, "whose tasks nobody can run is told");
-    mc_check(filch_queue_take(&pool->ready) == &listed->link && !filch_queue_take(&pool->ready), "and goes on, once");
+    mc_check(take_resumed_strand(pool) == &listed->link && !take_resumed_strand(pool), "and goes on, once");
 }
 
 /* One may go on: what that does is waited for. */
@@ -343,7 +343,7 @@ static void finish_patient(void)
 
 static void finish_ended(void)
 {
-    mc_check(filch_queue_take(&pool->ready) == &listed->link && !filch_queue_take(&pool->ready), "it goes on once, whoever ends its wait");
+    mc_check(take_resumed_strand(pool) == &listed->link && !take_resumed_strand(pool), "it goes on once, whoever ends its wait");
 }
 
 static int run_lists(const mc_options *options)

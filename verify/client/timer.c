@@ -3,7 +3,7 @@
  * No timer is forgotten: somebody watches it, whoever goes to sleep, is woken for something else, or has other work.
  *
  * Two workers are in filch_worker_main (worker_loop.h: the loop is part of this file), the second asleep at first. A strand of the first sleeps until a deadline. The rest of the work does not end before it
- * has gone on: what lies in the first worker's queue, or is injected from outside. If nobody is left who wakes up at the deadline, that is a
+ * has gone on: what lies in the first worker's queue, or is injected or resumed from outside. If nobody is left who wakes up at the deadline, that is a
  * deadlock; if somebody is, the execution goes on or ends there. With a third thread there are too many: these programs are walked through at random.
  */
 #include "worker_loop.h"
@@ -22,6 +22,7 @@
 static filch_pool *pool;
 static filch_atomic_u32 has_gone_on;
 static filch_job job;
+static filch_strand *waiting; /* for something from outside */
 static filch_scope *scope;
 static int went_on;
 static bool has_other;
@@ -55,12 +56,11 @@ static void setup(void)
     pool = make_small_pool(2);
     filch_pool_begin(pool);
     begin_with(pool->workers[0], sleep_until);
-    if (has_other) {
-        filch_worker_have_spare(pool->workers[0]);
-        filch_strand *strand = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
-        filch_strand_begin_task(strand, NULL, NULL);
-        filch_queue_push(&pool->workers[0]->ready, &strand->link);
-    }
+    filch_worker_have_spare(pool->workers[0]);
+    waiting = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
+    filch_strand_begin_task(waiting, NULL, NULL);
+    if (has_other)
+        filch_queue_push(&pool->workers[0]->ready, &waiting->link);
     filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
     job = (filch_job){.fn = wait_for_it, .end = end_job};
 }
@@ -80,6 +80,13 @@ static void second(void)
 static void inject(void)
 {
     filch_pool_inject(pool, &job);
+}
+
+/* The same, and who is woken need not look for it. */
+static void resume(void)
+{
+    waiting->link.next = NULL;
+    filch_pool_resume(pool, &waiting->link);
 }
 
 /* A timer from outside, due before the other; and stopped or not. */
@@ -180,6 +187,7 @@ int main(int argc, char **argv)
     run_one("timer", one, false, NULL);
     run_one("timer, other strand", one, true, NULL);
     run_one("timer, job", walks, false, inject);
+    run_one("timer, resumed", walks, false, resume);
     run_one("timer, early", walks, false, start_early);
     run_one("timer, early, awaited", walks, false, wait_for_early);
     return code;

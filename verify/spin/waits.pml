@@ -54,6 +54,7 @@ byte due[TASKS + 1];       /* its timer; 0: it has none in the wheel */
 byte inject;               /* pool->inject, ready: sets; their locks are never held between steps */
 byte ready;                /* pool->ready */
 byte own_ready[WORKERS];   /* worker->ready */
+byte given[WORKERS];       /* worker->next of one who sleeps: who takes the seat off the stack gives it a strand */
 byte listed;               /* who waits for the event */
 bool is_set;               /* the event */
 byte done;                 /* tasks that have ended */
@@ -97,14 +98,51 @@ inline filch_pool_notify()
 }
 
 /* The lowest strand of a set. */
-inline take_from(set)
+inline take_from_into(set, strand)
 {
-    mine = 1;
+    strand = 1;
     do
-    :: !(set & set_of(mine)) -> mine++
+    :: !(set & set_of(strand)) -> strand++
     :: else -> break
     od;
-    set = set & ~set_of(mine)
+    set = set & ~set_of(strand)
+}
+
+inline take_from(set)
+{
+    take_from_into(set, mine)
+}
+
+/* One strand that may go on is handed over to who sleeps, unless somebody searches; others are queued. */
+inline filch_pool_resume(strands)
+{
+    do
+    :: strands == 0 -> break
+    :: coarse {
+           is_single(strands) ->
+           filch_sleep_pop(sleep, RUNNING, true);
+           if
+           :: seat != NONE -> take_from_into(strands, given[seat - 1])
+           :: else
+           fi
+       };
+       if
+       :: seat != NONE -> filch_seat_call(CALLED)
+       :: else -> d_step {
+              ready = ready | strands;
+              strands = 0
+          };
+          filch_pool_notify()
+       fi;
+       break
+    :: strands != 0 && !is_single(strands) ->
+       d_step {
+           ready = ready | strands;
+           strands = 0
+       };
+       filch_pool_notify();
+       break
+    od
 }
 
 /* ---- src/strand/wait.h -------------------------------------------------------------------------- */
@@ -509,7 +547,11 @@ inline sleep_and_watch()
 #ifndef BUG_LOOKOUT_STAYS
               lookout = NONE
 #endif
-          }
+          };
+          if
+          :: given[_pid] != NONE && sleep.sleepers > 0 -> filch_pool_notify_if_work()
+          :: else
+          fi
        :: else
        fi;
        if
@@ -599,7 +641,11 @@ sleeps:
     filch_pool_notify_if_work();
 asleep:
     sleep_and_watch();
-    searching = true;
+    d_step {
+        follow = given[_pid];
+        given[_pid] = NONE;
+        searching = (follow == NONE)
+    };
     goto look
 }
 
@@ -642,15 +688,8 @@ active proctype outside()
     if
     :: WAITERS > 0 && SETTERS == 0 ->
        set_event(fired);
-       d_step {
-           ready = ready | fired;
-           fired = 0
-       };
-       if
-       :: was_listed -> was_listed = false;
-          filch_pool_notify()
-       :: else
-       fi
+       was_listed = false;
+       filch_pool_resume(fired)
     :: else
     fi;
     done_count == TASKS
