@@ -32,16 +32,16 @@ help:
 build = cmake --preset $(1) && cmake --build --preset $(1)
 test = $(build) && $(2) ctest --preset $(1) $(ctest_options)
 
-# The table is what people want to see: the build speaks only when it fails.
+# The table is what people want to see: the build speaks only when it fails. bench_options are the first program's, and with them the second is left out.
 demo bench:
 	@scripts/setup bench
 	@mkdir -p build/bench
 	@echo 'building ... (log: build/bench/build.log)'
 	@($(call build,release) --target filch-bench $(if $(filter bench,$@),filch-bench-wait)) >build/bench/build.log 2>&1 || \
 		{ cat build/bench/build.log; exit 1; }
-	@build/release/bench/filch-bench $(if $(filter demo,$@),--short) \
+	@build/release/bench/filch-bench $(if $(filter demo,$@),--short) $(bench_options) \
 		--output build/bench/results.jsonl
-	@$(if $(filter bench,$@),echo; bench/wait/compare --brief --output build/bench/results.jsonl build/release/bench)
+	@$(if $(filter bench,$@$(bench_options)),echo; bench/wait/compare --brief --output build/bench/results.jsonl build/release/bench)
 
 bench-deque:
 	@scripts/setup
@@ -50,9 +50,8 @@ bench-deque:
 	@($(call build,release) --target filch-bench-deque filch-bench-filch filch-bench-serial) \
 		>build/bench/build.log 2>&1 || { cat build/bench/build.log; exit 1; }
 	@rm -f build/bench/deques.jsonl
-	@build/release/bench/filch-bench-deque --figures --output build/bench/deques.jsonl
-	@echo
-	@bench/deque/pools --output build/bench/deques.jsonl build/release/bench
+	@build/release/bench/filch-bench-deque $(or $(bench_options),--figures) --output build/bench/deques.jsonl
+	@$(if $(bench_options),,echo; bench/deque/pools --output build/bench/deques.jsonl build/release/bench)
 
 # Each has a target of its name in bench/CMakeLists.txt, and a program that compares.
 bench-wait: compare = bench/wait/compare
