@@ -344,14 +344,15 @@ TEST(a_program_that_is_started_inherits_nothing)
 
 /* ---- refused ------------------------------------------------------------------------------------------- */
 
-/* As the profile of Docker does: io_uring_setup and its like are -EPERM. */
-static bool refuse_io_uring(void)
+/* As the profile of Docker does: io_uring_setup and its like are -EPERM; and so is `another` call, as all are that an older one does not know. */
+static bool refuse_io_uring(long another)
 {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 2, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 1, 0),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 3, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_register, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)another, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -364,9 +365,8 @@ static bool refuse_io_uring(void)
 static void live_without_rings(void *arg)
 {
     int rounds = 20;
-    (void)arg;
 
-    if (!refuse_io_uring())
+    if (!refuse_io_uring((long)(intptr_t)arg))
         _exit(SKIPPED);
     for (unsigned workers = 1; workers <= 4; workers *= 2) {
         filch_pool *pool;
@@ -380,7 +380,12 @@ static void live_without_rings(void *arg)
 
 TEST(where_io_uring_is_refused_the_results_are_the_same)
 {
-    assert_child(live_without_rings, NULL);
+    assert_child(live_without_rings, (void *)(intptr_t)SYS_io_uring_setup);
+}
+
+TEST(where_a_call_for_events_is_refused_they_come_all_the_same)
+{
+    assert_child(live_without_rings, (void *)(intptr_t)SYS_epoll_pwait2);
 }
 
 /* ---- standard streams that are closed ------------------------------------------------------------ */
@@ -430,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_child_of_fork_has_input_and_output_of_its_own),
         cmocka_unit_test(a_program_that_is_started_inherits_nothing),
         cmocka_unit_test(where_io_uring_is_refused_the_results_are_the_same),
+        cmocka_unit_test(where_a_call_for_events_is_refused_they_come_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

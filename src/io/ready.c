@@ -45,7 +45,7 @@ struct filch_ready {
     filch_pool *pool;
     filch_io *io;
     int epoll;
-    filch_atomic_u32 is_kernel_old; /* it has no epoll_pwait2 */
+    filch_atomic_u32 has_no_pwait2; /* the kernel, or what guards it, does not let us have epoll_pwait2 */
     filch_lock watch; /* of who sleeps in epoll_wait */
     filch_atomic_u32 poll_count;
 
@@ -360,11 +360,12 @@ static filch_link *take_events(filch_ready *ready, const struct timespec *timeou
     FILCH_ENDED(ended);
 
     /* relaxed: who does not know asks the kernel. */
-    bool is_old = filch_load_relaxed(&ready->is_kernel_old);
-    long count = is_old ? -1 : syscall(SYS_epoll_pwait2, ready->epoll, events, EVENTS_AT_ONCE, timeout, NULL, 0);
-    if (is_old || (count < 0 && errno == ENOSYS)) {
+    bool has_none = filch_load_relaxed(&ready->has_no_pwait2);
+    long count = has_none ? -1 : syscall(SYS_epoll_pwait2, ready->epoll, events, EVENTS_AT_ONCE, timeout, NULL, 0);
+    /* An old kernel says ENOSYS, and a container that does not know the call says what it likes. */
+    if (has_none || (count < 0 && errno != EINTR)) {
         /* relaxed: as above. */
-        filch_store_relaxed(&ready->is_kernel_old, 1);
+        filch_store_relaxed(&ready->has_no_pwait2, 1);
         int64_t ms = timeout ? timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000 : -1;
         count = epoll_wait(ready->epoll, events, EVENTS_AT_ONCE, ms > INT32_MAX ? INT32_MAX : (int)ms);
     }
