@@ -9,6 +9,7 @@
  */
 #include "pools.h"
 
+#include <filch/blocking.h>
 #include <filch/io.h>
 
 #include <arpa/inet.h>
@@ -54,10 +55,21 @@ static bool is_idle(int fd)
     return fd > 0 && (uint32_t)fd == filch_load_relaxed(&idle_fd);
 }
 
+/* To this descriptor nothing is written without waiting: so it is on a thread for calls that block. */
+static filch_atomic_u32 slow_fd;    /* 0: to none */
+static filch_atomic_u32 slow_tries; /* so often it was tried */
+
 ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
     if (is_idle(fd))
         return 0;
+    /* relaxed: who sets it calls. */
+    if (fd > 0 && (uint32_t)fd == filch_load_relaxed(&slow_fd) && flags & RWF_NOWAIT) {
+        /* relaxed: a count. */
+        filch_fetch_add_relaxed(&slow_tries, 1);
+        errno = EOPNOTSUPP;
+        return -1;
+    }
     return syscall(SYS_pwritev2, fd, parts, (long)count, (unsigned long)offset, 0L, (long)flags);
 }
 
@@ -341,6 +353,81 @@ TEST(what_epoll_does_not_take_is_waited_for_all_the_same)
     on_pools(wait_without_epoll, NULL);
 }
 
+/* ---- where all threads for files are busy -------------------------------------------------------- */
+
+#define LANE 16
+
+static latch lane_is_full, lane_is_free;
+
+static int hold_lane(void *arg)
+{
+    latch_open(&lane_is_full);
+    latch_wait(&lane_is_free);
+    (void)arg;
+    return 0;
+}
+
+static int hold_lane_in_task(filch_slot *f, void *arg)
+{
+    return filch_blocking(f, FILCH_LANE_FILES, hold_lane, arg);
+}
+
+static void fill_lane(filch_slot *f, filch_scope *scope)
+{
+    latch_init(&lane_is_full, LANE);
+    latch_init(&lane_is_free, 1);
+    CHECK(filch_scope_open(scope, f, NULL, NULL) == 0);
+    for (int i = 0; i < LANE; i++)
+        CHECK(filch_spawn(f, scope, hold_lane_in_task, NULL) == 0);
+    while (!latch_is_open(&lane_is_full))
+        filch_yield(f);
+}
+
+static void empty_lane(filch_slot *f, filch_scope *scope)
+{
+    latch_open(&lane_is_free);
+    CHECK(filch_scope_close(f, scope) == 0);
+}
+
+static int open_file(void)
+{
+    char path[] = "/tmp/filch_close_XXXXXX";
+    int fd = mkostemp(path, O_CLOEXEC);
+
+    CHECK(fd > 0 && unlink(path) == 0);
+    return fd;
+}
+
+static void be_slow(int fd)
+{
+    /* relaxed: for ourselves, and who calls. */
+    filch_store_relaxed(&slow_tries, 0);
+    filch_store_relaxed(&slow_fd, (uint32_t)fd);
+}
+
+static void write_late(filch_slot *f, void *arg)
+{
+    int fd = open_file();
+    filch_op op = filch_op_write(fd, "abc", 3);
+    filch_scope scope;
+    struct stat info;
+    (void)arg;
+
+    fill_lane(f, &scope);
+    be_slow(fd);
+    CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
+    empty_lane(f, &scope);
+    CHECK(fstat(fd, &info) == 0 && info.st_size == 0);
+    CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == 3);
+    be_slow(0);
+    CHECK(filch_close(f, fd) == 0);
+}
+
+TEST(a_deadline_ends_what_waits_for_a_thread)
+{
+    on_pools(write_late, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +438,7 @@ int main(void)
         cmocka_unit_test(an_event_that_another_has_taken_is_waited_for),
         cmocka_unit_test(an_event_of_a_file_that_had_the_number_is_no_event),
         cmocka_unit_test(what_epoll_does_not_take_is_waited_for_all_the_same),
+        cmocka_unit_test(a_deadline_ends_what_waits_for_a_thread),
     };
     return cmocka_run_group_tests_name("io_close", tests, watchdog_start, watchdog_stop);
 }

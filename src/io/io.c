@@ -6,11 +6,11 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "join/blocking.h"
 #include "join/join.h"
 #include "join/wait.h"
 
 #include <errno.h>
-#include <filch/blocking.h>
 #include <filch/scope.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -225,11 +225,11 @@ static int call_on_thread(void *arg)
     return 0;
 }
 
-/* On a thread for calls that block. The task waits; if it is cancelled before the call has begun, that was all. */
+/* On a thread for calls that block. The task waits; if it is cancelled, or its deadline passes, before the call has begun, that was all. */
 static void call_blocking(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 {
     call c = {op, deadline_ns};
-    int err = filch_blocking(f, FILCH_LANE_FILES, call_on_thread, &c);
+    int err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
     if (err)
         op->result = err;
 }

@@ -7,8 +7,10 @@
  *
  *     QUEUED --- a thread takes it ---> RUNNING --- fn returns ---> DONE    whoever waits goes on
  *        |
- *        '------ its task is cancelled: off the queue
+ *        '------ its task is cancelled, or its deadline passes: off the queue
  */
+#include "join/blocking.h"
+
 #include "base/clock.h"
 #include "base/memory.h"
 #include "join/wait.h"
@@ -16,7 +18,6 @@
 #include "worker/thread.h"
 
 #include <errno.h>
-#include <filch/blocking.h>
 #include <filch/scope.h>
 #include <stdlib.h>
 
@@ -255,10 +256,11 @@ static void take_off(lane *l, call *c)
     filch_store_relaxed(&l->queued_count, filch_load_relaxed(&l->queued_count) - 1);
 }
 
-/* Wait until it is done, or the task is cancelled. Returns how far it was then; CALL_QUEUED: it is off the queue. */
-static call_state wait_for_end(filch_slot *f, lane *l, call *c)
+/* Wait until it is done, or the task is cancelled, or the deadline passes. Returns how far it was then; CALL_QUEUED: it is off the queue, and its result says why. */
+static call_state wait_for_end(filch_slot *f, lane *l, call *c, uint64_t deadline_ns)
 {
     filch_waiting waiting;
+    int outcome = 0;
 
     filch_waiting_begin(&waiting, f, "a call that blocks");
     waiting.is_firm = true;
@@ -269,18 +271,20 @@ static call_state wait_for_end(filch_slot *f, lane *l, call *c)
     if (is_done)
         filch_waiting_drop(&waiting);
     else
-        filch_waiting_wait(&waiting, FILCH_NEVER_NS);
+        outcome = filch_waiting_wait(&waiting, deadline_ns);
     /* Also when it is done: the thread must have let go of it. */
     filch_lock_acquire(&l->lock);
     c->waiting = NULL;
     call_state state = c->state;
-    if (state == CALL_QUEUED)
+    if (state == CALL_QUEUED) {
         take_off(l, c);
+        c->result = outcome;
+    }
     filch_lock_release(&l->lock);
     return state;
 }
 
-int filch_blocking(filch_slot *f, filch_lane which, int (*fn)(void *arg), void *arg)
+int filch_blocking_until(filch_slot *f, filch_lane which, int (*fn)(void *arg), void *arg, uint64_t deadline_ns)
 {
     filch_strand *strand = f ? filch_strand_of(f) : NULL;
 
@@ -301,14 +305,16 @@ int filch_blocking(filch_slot *f, filch_lane which, int (*fn)(void *arg), void *
     filch_lock_release(&l->lock);
     if (!is_queued)
         return fn(arg);
-    call_state state = wait_for_end(f, l, &c);
-    if (state == CALL_QUEUED)
-        return -ECANCELED;
-    if (state == CALL_RUNNING) {
+    if (wait_for_end(f, l, &c, deadline_ns) == CALL_RUNNING) {
         /* It has our memory. */
         filch_slot *shield = filch_shield(f);
-        wait_for_end(f, l, &c);
+        wait_for_end(f, l, &c, FILCH_NEVER_NS);
         filch_unshield(f, shield);
     }
     return c.result;
+}
+
+int filch_blocking(filch_slot *f, filch_lane which, int (*fn)(void *arg), void *arg)
+{
+    return filch_blocking_until(f, which, fn, arg, FILCH_NEVER_NS);
 }

@@ -35,7 +35,7 @@ static void block(int *what)
         take_off(&the_lane, &c);
     filch_lock_release(&the_lane.lock);
     if (is_queued)
-        mc_check(wait_for_end(NULL, &the_lane, &c) == CALL_DONE, "a call that was queued is made");
+        mc_check(wait_for_end(NULL, &the_lane, &c, FILCH_NEVER_NS) == CALL_DONE, "a call that was queued is made");
     else
         c.result = call_it(what);
     mc_check(c.result == before + 1 && *what == before + 1, "it is made once");
