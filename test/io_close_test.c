@@ -3,9 +3,9 @@
  * Closing descriptors, and calls that return what seldom comes: some system calls are ours here. Run once for each way of doing it: FILCH_IO.
  *
  * Edges
- *   held     the task and who tries, by turns: the descriptor whose recv does not return yet.
- *   tried    recv -> the task   it is in there.
- *   goes-on  let_go_on -> recv  it may return.
+ *   held     the task and who tries, by turns: the descriptor whose call does not return yet.
+ *   tried    hold_up -> the task   it is in there.
+ *   goes-on  let_go_on -> hold_up  it may return.
  */
 #include "pools.h"
 
@@ -13,9 +13,11 @@
 #include <filch/io.h>
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 static bool has_rings(void)
 {
@@ -26,12 +28,11 @@ static bool has_rings(void)
 /* ---- while something is being tried ------------------------------------------------------------ */
 
 static struct {
-    filch_atomic_u32 fd; /* of which a recv is held up; 0: of none */
+    filch_atomic_u32 fd; /* of which a recv, or a write that may block, is held up; 0: of none */
     filch_atomic_u32 is_tried, may_go_on;
 } held;
 
-/* The library's calls come here. */
-ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
+static void hold_up(int fd)
 {
     /* acquire [held] */
     if (fd > 0 && (uint32_t)fd == filch_load_acquire(&held.fd)) {
@@ -43,6 +44,12 @@ ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
         /* release [held] */
         filch_store_release(&held.fd, 0);
     }
+}
+
+/* The library's calls come here. */
+ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
+{
+    hold_up(fd);
     return syscall(SYS_recvfrom, fd, buffer, bytes, flags, NULL, NULL);
 }
 
@@ -70,6 +77,7 @@ ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int
         errno = EOPNOTSUPP;
         return -1;
     }
+    hold_up(fd);
     return syscall(SYS_pwritev2, fd, parts, (long)count, (unsigned long)offset, 0L, (long)flags);
 }
 
@@ -142,12 +150,20 @@ static void close_what_is_tried(filch_slot *f, void *arg)
     CHECK(filch_close(f, pair[1]) == 0);
 }
 
+static void reset_held(void)
+{
+    /* relaxed: nothing is held up. */
+    filch_store_relaxed(&held.is_tried, 0);
+    filch_store_relaxed(&held.may_go_on, 0);
+}
+
 TEST(a_close_waits_for_what_is_being_tried)
 {
     if (has_rings())
         skip();
     filch_pool *pool = watched_pool_of(2);
 
+    reset_held();
     assert_int_equal(filch_run(pool, close_what_is_tried, NULL), 0);
     watched_pool_destroy(pool);
 }
@@ -428,6 +444,160 @@ TEST(a_deadline_ends_what_waits_for_a_thread)
     on_pools(write_late, NULL);
 }
 
+typedef struct late_write {
+    int fd;
+    ssize_t result;
+} late_write;
+
+static int write_in_task(filch_slot *f, void *arg)
+{
+    late_write *w = arg;
+    w->result = filch_write(f, w->fd, "abc", 3);
+    return 0;
+}
+
+/* A file gets the number of another that was closed, while a write to that waits for a thread. There is one worker: when the task that starts the write has tried it, and another goes on, it waits. */
+static void close_before_write(filch_slot *f, int fd)
+{
+    late_write w = {fd, 0};
+    filch_scope scope, writers;
+    struct stat info;
+
+    fill_lane(f, &scope);
+    be_slow(fd);
+    CHECK(filch_scope_open(&writers, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &writers, write_in_task, &w) == 0);
+    /* relaxed: a count. */
+    while (filch_load_relaxed(&slow_tries) == 0)
+        filch_yield(f);
+    CHECK(filch_close(f, fd) == 0);
+    int other = open_file();
+    CHECK(other == fd);
+    empty_lane(f, &scope);
+    CHECK(filch_scope_close(f, &writers) == 0);
+    be_slow(0);
+    CHECK(w.result == -ECANCELED);
+    CHECK(fstat(other, &info) == 0 && info.st_size == 0);
+    CHECK(filch_close(f, other) == 0);
+}
+
+static void close_before_writes(filch_slot *f, void *arg)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    (void)arg;
+
+    CHECK(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    close_before_write(f, open_file());
+    close_before_write(f, open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    CHECK(filch_close(f, master) == 0);
+}
+
+TEST(a_close_takes_back_what_waits_for_a_thread)
+{
+    filch_pool *pool = watched_pool_of(1);
+
+    assert_int_equal(filch_submit(pool, close_before_writes, NULL), 0);
+    assert_int_equal(filch_pool_wait(pool), 0);
+    watched_pool_destroy(pool);
+}
+
+/* A thread has begun with the write, and not made it yet. */
+static void close_what_is_written(filch_slot *f, void *arg)
+{
+    late_write w = {open_file(), 0};
+    int second = dup(w.fd);
+    filch_scope scope;
+    char bytes[8];
+    (void)arg;
+
+    CHECK(second >= 0);
+    be_slow(w.fd);
+    reset_held();
+    /* release [held] */
+    filch_store_release(&held.fd, (uint32_t)w.fd);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &scope, write_in_task, &w) == 0);
+    /* acquire [tried] */
+    while (!filch_load_acquire(&held.is_tried))
+        filch_yield(f);
+    CHECK(filch_spawn(f, &scope, let_go_on, NULL) == 0);
+    CHECK(filch_close(f, w.fd) == 0);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    be_slow(0);
+    CHECK(w.result == 3 && filch_pread(f, second, bytes, sizeof bytes, 0) == 3);
+    CHECK(filch_close(f, second) == 0);
+}
+
+TEST(a_close_waits_for_a_call_on_a_file_that_has_begun)
+{
+    on_pools(close_what_is_written, NULL);
+}
+
+/* A terminal takes no more until somebody reads. */
+static int write_much(filch_slot *f, void *arg)
+{
+    late_write *w = arg;
+    size_t bytes = 1 << 20;
+    char *text = malloc(bytes);
+
+    memset(text, 'x', bytes);
+    w->result = filch_write(f, w->fd, text, bytes);
+    free(text);
+    return 0;
+}
+
+static void close_stopped_terminal(filch_slot *f, void *arg)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    char bytes[4096];
+    filch_scope scope;
+    (void)arg;
+
+    CHECK(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+    late_write w = {open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC), 0};
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &scope, write_much, &w) == 0);
+    /* The write has begun. */
+    CHECK(filch_poll(f, master, POLLIN) == POLLIN);
+    CHECK(filch_close(f, w.fd) == 0);
+    ssize_t got, all = 0;
+    while ((got = filch_read(f, master, bytes, sizeof bytes)) > 0)
+        all += got;
+    CHECK(got == -EIO && all == 1 << 20);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    CHECK(w.result == 1 << 20);
+    CHECK(filch_close(f, master) == 0);
+}
+
+TEST(a_close_does_not_wait_for_a_terminal)
+{
+    on_pools(close_stopped_terminal, NULL);
+}
+
+/* Locks of fcntl(2) end when a descriptor of the file is closed, be it another. */
+static void write_locked_file(filch_slot *f, void *arg)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int fd = open_file();
+    (void)arg;
+
+    CHECK(fcntl(fd, F_SETLK, &lock) == 0);
+    be_slow(fd);
+    CHECK(filch_write(f, fd, "abc", 3) == 3);
+    be_slow(0);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK ? 0 : 1);
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    CHECK(filch_close(f, fd) == 0);
+}
+
+TEST(a_write_leaves_the_locks_of_a_file_alone)
+{
+    on_pools(write_locked_file, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +609,10 @@ int main(void)
         cmocka_unit_test(an_event_of_a_file_that_had_the_number_is_no_event),
         cmocka_unit_test(what_epoll_does_not_take_is_waited_for_all_the_same),
         cmocka_unit_test(a_deadline_ends_what_waits_for_a_thread),
+        cmocka_unit_test(a_close_takes_back_what_waits_for_a_thread),
+        cmocka_unit_test(a_close_waits_for_a_call_on_a_file_that_has_begun),
+        cmocka_unit_test(a_close_does_not_wait_for_a_terminal),
+        cmocka_unit_test(a_write_leaves_the_locks_of_a_file_alone),
     };
     return cmocka_run_group_tests_name("io_close", tests, watchdog_start, watchdog_stop);
 }

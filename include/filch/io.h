@@ -40,7 +40,7 @@
  *
  * The descriptors may be blocking or not; with epoll, and on a plain thread with a deadline, a socket that is connected becomes non-blocking while it is, and one that is accepted from for good: another
  * task or process may be accepting from it, which would block if it were undone. Close a descriptor with filch_close, which takes back what is in flight on it in this pool; that returns -ECANCELED then,
- * though its task is not cancelled. (Of splices on rings only from Linux 6.6 on.) With a NULL handle, or from a task of another pool, it takes nothing back: then wait for what is in flight first.
+ * though its task is not cancelled. (Of splices on rings only from Linux 6.6 on.) It waits for a call on a file that a thread has begun with. With a NULL handle, or from a task of another pool, it takes nothing back: then wait for what is in flight first.
  */
 #ifndef FILCH_IO_H
 #define FILCH_IO_H

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define DEFAULT_RING_ENTRIES 256
 
@@ -192,7 +193,7 @@ const char *filch_pool_io(filch_pool *pool)
                : way_names[io->way];
 }
 
-/* ---- start ---------------------------------------------------------------------------------------- */
+/* ---- where it is carried out ----------------------------------------------------------------------- */
 
 /* A strand that a guest runs, whose thread is not the pool's, goes on elsewhere first. False: there is nobody else. */
 static bool move_to_thread(filch_slot *f, filch_strand *strand)
@@ -211,27 +212,6 @@ filch_ring *filch_io_ring(filch_slot *f, filch_strand *strand)
     filch_io *io = move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
     filch_source *source = io ? get_source(io, strand->worker) : NULL;
     return source && filch_source_is_ring(source) ? (filch_ring *)source : NULL;
-}
-
-typedef struct call {
-    filch_op *op;
-    uint64_t deadline_ns;
-} call;
-
-static int call_on_thread(void *arg)
-{
-    call *c = arg;
-    c->op->result = filch_op_call_until(c->op, c->deadline_ns);
-    return 0;
-}
-
-/* On a thread for calls that block. The task waits; if it is cancelled, or its deadline passes, before the call has begun, that was all. */
-static void call_blocking(filch_slot *f, filch_op *op, uint64_t deadline_ns)
-{
-    call c = {op, deadline_ns};
-    int err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
-    if (err)
-        op->result = err;
 }
 
 filch_fd *filch_io_fd(filch_io *io, int fd)
@@ -268,6 +248,62 @@ static void count(filch_pool *pool, const filch_op *op, uint32_t change)
     }
 }
 
+/* ---- on a thread ---------------------------------------------------------------------------------- */
+
+typedef struct call {
+    filch_io *io;
+    filch_op *op;
+    uint64_t deadline_ns;
+    int own_fd;         /* for the file of op->fd, and nobody else's; -1: there is none */
+    filch_ready *ready; /* then it keeps op->fd from being closed while the call is made; NULL: nothing does */
+} call;
+
+/* Where the descriptor was closed before this began, its number may be another file's. Later the call has its own, or who closes it waits. */
+static int call_on_thread(void *arg)
+{
+    const call *c = arg;
+    filch_op *op = c->op;
+    int fd = op->fd;
+
+    op->result = c->ready ? filch_ready_begin_try(c->ready, op) : filch_io_has_closed(c->io, op) ? -ECANCELED : 0;
+    if (op->result)
+        return 0;
+    op->fd = c->own_fd >= 0 ? c->own_fd : fd;
+    op->result = filch_op_call_until(op, c->deadline_ns);
+    op->fd = fd;
+    if (c->ready)
+        filch_ready_end_try(c->ready, op);
+    return 0;
+}
+
+/* A descriptor of the same file, to be closed afterwards; -1: none. Not of what may have locks of fcntl(2): they end when any descriptor of the file is closed. */
+static int duplicate(int fd)
+{
+    struct statx info;
+    bool may_have_locks = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &info) ||
+                          S_ISREG(info.stx_mode) || S_ISBLK(info.stx_mode);
+    return may_have_locks ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+/* On a thread for calls that block. The task waits; if it is cancelled, or its deadline passes, or its descriptor is closed, before the call has begun, that was all. */
+static void call_blocking(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
+{
+    call c = {.io = io, .op = op, .deadline_ns = deadline_ns, .own_fd = duplicate(op->fd)};
+
+    /* What is left waits for a disk, and a close can wait for that; a terminal may be stopped for ever. */
+    if (c.own_fd < 0 && op->fd >= 0)
+        c.ready = get_ready(io);
+    count(io->pool, op, 1);
+    int err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
+    if (err)
+        op->result = err;
+    count(io->pool, op, -1u);
+    if (c.own_fd >= 0)
+        close(c.own_fd);
+}
+
+/* ---- start ---------------------------------------------------------------------------------------- */
+
 /* Before a close. */
 static void take_back_all(filch_slot *f, filch_io *io, int fd);
 
@@ -291,8 +327,8 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
         uint64_t now_ns = filch_clock_ns(), next_ns = now_ns + pause_ns;
         int err = now_ns >= deadline_ns ? -ETIMEDOUT
                                         : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
-        if (!err && !(ready ? filch_ready_begin_try(ready, op) : !filch_io_has_closed(io, op)))
-            err = -ECANCELED;
+        if (!err)
+            err = ready ? filch_ready_begin_try(ready, op) : filch_io_has_closed(io, op) ? -ECANCELED : 0;
         if (err) {
             op->result = filch_op_fail(op, err);
             break;
@@ -361,7 +397,7 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     /* relaxed: nobody else knows it. */
     filch_store_relaxed(&op->state, FILCH_OP_IDLE);
     if ((has_to_block && !is_connect_here) || filch_op_has_to_be_ready(op))
-        call_blocking(f, op, deadline_ns);
+        call_blocking(f, io, op, deadline_ns);
     else
         try_until(f, io, op, deadline_ns);
     return false;
@@ -499,16 +535,16 @@ ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
     if (outcome < 0)
         take_back(f, op);
     if (op->strand) {
-        filch_pool *pool = filch_strand_of(f)->pool;
-        count(pool, op, -1u);
-        filch_fd *fd = filch_io_fd(filch_io_get(pool), op->fd);
+        filch_io *io = filch_io_get(filch_strand_of(f)->pool);
+        filch_fd *fd = filch_io_fd(io, op->fd);
         /* relaxed: a hint. */
         if (fd && op->code == FILCH_OP_recv && op->result >= 0)
             filch_store_relaxed(&fd->is_socket, 1);
+        /* Without a ring: ready, but what it does may block all the same. */
+        if (!op->source && filch_op_has_to_be_ready(op))
+            call_blocking(f, io, op, deadline_ns);
+        count(io->pool, op, -1u);
     }
-    /* Without a ring: ready, but what it does may block all the same. */
-    if (op->strand && !op->source && filch_op_has_to_be_ready(op))
-        call_blocking(f, op, deadline_ns);
     op->strand = NULL;
     /* relaxed: it is the caller's again. */
     filch_store_relaxed(&op->state, FILCH_OP_IDLE);

@@ -207,8 +207,8 @@ int filch_ready_start(filch_ready *ready, filch_op *op);
 
 void filch_ready_cancel(filch_ready *ready, filch_op *op);
 
-/* Between these two it may be tried by who has started it, and its descriptors are not closed by filch_close. False: one has been. */
-bool filch_ready_begin_try(filch_ready *ready, const filch_op *op);
+/* Between these two it may be tried by who has started it, or made as a call on another thread, and its descriptors are not closed by filch_close. 0; -ECANCELED: one has been; or -errno. */
+int filch_ready_begin_try(filch_ready *ready, const filch_op *op);
 void filch_ready_end_try(filch_ready *ready, const filch_op *op);
 
 /* All of cancel->fd. It flies until nobody tries anything on that descriptor any more. */

@@ -11,7 +11,7 @@
  *
  * Lists and marks are under one lock; operations are tried outside of it. One that is taken back while it is tried is marked, and does not get into a list again.
  *
- * How many are trying something on a descriptor is counted (`tries`): one for the event that it is about, and one for each splice on its other side. While there are any, the descriptor is not armed, so its
+ * How many are trying something on a descriptor is counted (`tries`): one for the event that it is about, one for each splice on its other side, and one for each call on a file that a thread makes (io.c). While there are any, the descriptor is not armed, so its
  * operations are tried by one thread at a time; and who closes it waits until there are none, since what is tried later would be tried on another file.
  */
 #include "base/clock.h"
@@ -302,16 +302,16 @@ static void end_tries(filch_ready *ready, int fd, filch_ended *ended)
     end_all(ready, closers, 0, ended);
 }
 
-bool filch_ready_begin_try(filch_ready *ready, const filch_op *op)
+int filch_ready_begin_try(filch_ready *ready, const filch_op *op)
 {
     filch_lock_acquire(&ready->lock);
-    bool may_try = !filch_io_has_closed(ready->io, op) && make_room_for(ready, op) == 0;
-    if (may_try)
+    int err = filch_io_has_closed(ready->io, op) ? -ECANCELED : make_room_for(ready, op);
+    if (!err)
         ready->places[op->fd].tries++;
-    if (may_try && op->code == FILCH_OP_splice)
+    if (!err && op->code == FILCH_OP_splice)
         ready->places[op->fd2].tries++;
     filch_lock_release(&ready->lock);
-    return may_try;
+    return err;
 }
 
 void filch_ready_end_try(filch_ready *ready, const filch_op *op)
