@@ -98,6 +98,78 @@ TEST(an_open_that_says_so_does_not_wait)
     open_pipes(NULL, NULL);
 }
 
+/* ---- opens that wait for somebody ---------------------------------------------------------------- */
+
+typedef struct opening {
+    char path[64];
+    int flags, result;
+    bool has_begun;
+} opening;
+
+static int open_in_task(filch_slot *f, void *arg)
+{
+    opening *o = arg;
+
+    o->has_begun = true;
+    o->result = filch_open(f, o->path, o->flags, 0);
+    return o->result < 0 ? o->result : 0;
+}
+
+/* There is one worker: when the task that opens has begun, and another goes on, it waits. */
+static void begin_to_open(filch_slot *f, filch_scope *scope, opening *o)
+{
+    o->has_begun = false;
+    CHECK(filch_spawn(f, scope, open_in_task, o) == 0);
+    while (!o->has_begun)
+        filch_yield(f);
+}
+
+static void on_one_worker(filch_fn *fn, void *arg)
+{
+    filch_pool *pool = watched_pool_of(1);
+
+    assert_int_equal(filch_submit(pool, fn, arg), 0);
+    assert_int_equal(filch_pool_wait(pool), 0);
+    watched_pool_destroy(pool);
+}
+
+/* Somebody has a lease on the file, and gives it back when another task of the same worker lets it. */
+static void open_leased_file(filch_slot *f, void *arg)
+{
+    int holder = *(int *)arg;
+    opening o = {.flags = O_RDWR | O_APPEND};
+    filch_scope scope;
+
+    snprintf(o.path, sizeof o.path, "%s/leased", directory);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    begin_to_open(f, &scope, &o);
+    CHECK(fcntl(holder, F_SETLEASE, F_UNLCK) == 0);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    int flags = fcntl(o.result, F_GETFL);
+    CHECK(o.result >= 0 && flags & O_APPEND && !(flags & O_NONBLOCK));
+    CHECK(filch_close(f, o.result) == 0);
+}
+
+TEST(an_open_that_waits_for_a_lease_holds_up_no_worker)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "%s/leased", directory);
+    assert_int_equal(close(open(path, O_RDWR | O_CREAT, 0600)), 0);
+    int holder = open(path, O_RDONLY | O_CLOEXEC);
+    void (*old)(int) = signal(SIGIO, SIG_IGN);
+    bool has_lease = fcntl(holder, F_SETLEASE, F_RDLCK) == 0;
+    if (has_lease)
+        on_one_worker(open_leased_file, &holder);
+    signal(SIGIO, old);
+    close(holder);
+    unlink(path);
+    if (!has_lease) {
+        print_message("no leases on this file system: skipped\n");
+        skip();
+    }
+}
+
 /* Ways that lead from one file system to another, of all sorts: what is done at once on some of them has the same result on others. */
 static void cross_mounts(filch_slot *f, void *arg)
 {
@@ -186,6 +258,7 @@ int main(void)
         cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
         cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),
         cmocka_unit_test(an_open_that_says_so_does_not_wait),
+        cmocka_unit_test(an_open_that_waits_for_a_lease_holds_up_no_worker),
         cmocka_unit_test(a_path_may_lead_to_another_file_system),
         cmocka_unit_test(a_directory_has_the_entries_that_were_made),
     };

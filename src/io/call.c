@@ -413,6 +413,19 @@ static ssize_t statx_local(int fd, unsigned flags, unsigned mask, struct statx *
     return result == 0 && !filch_mount_is_local(info) ? -EAGAIN : result;
 }
 
+/* An open of a file or a directory may wait for somebody who has a lease on it (fcntl(2)), unless it is non-blocking; so it is, and afterwards it is not. If the path leads to something else by now, that makes a difference: -EAGAIN. */
+static ssize_t open_without_lease(const filch_op *op)
+{
+    struct stat info;
+    ssize_t fd = open_cached(op->fd, op->path, op->flags | O_NONBLOCK, 0);
+
+    if (fd < 0 || (fstat((int)fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) &&
+                   fcntl((int)fd, F_SETFL, (int)op->flags) == 0))
+        return fd;
+    close((int)fd);
+    return -EAGAIN;
+}
+
 /* An open that would wait for nobody: of a file or a directory, and not of a pipe or a device, on a file system that lies here: to open a file is a question to its file system, even when the way to it is in
  * memory. */
 static ssize_t try_open(filch_op *op)
@@ -438,7 +451,9 @@ static ssize_t try_open(filch_op *op)
     bool is_quick = statx_local((int)place, 0, STATX_TYPE, &info) == 0 &&
                     (waits_for_nobody || S_ISREG(info.stx_mode) || S_ISDIR(info.stx_mode));
     close((int)place);
-    return is_quick ? open_cached(op->fd, op->path, op->flags, 0) : -EAGAIN;
+    if (!is_quick)
+        return -EAGAIN;
+    return waits_for_nobody ? open_cached(op->fd, op->path, op->flags, 0) : open_without_lease(op);
 }
 
 static ssize_t try_statx(filch_op *op)
