@@ -150,17 +150,32 @@ static void open_leased_file(filch_slot *f, void *arg)
     CHECK(filch_close(f, o.result) == 0);
 }
 
-TEST(an_open_that_waits_for_a_lease_holds_up_no_worker)
+static void open_leased_file_late(filch_slot *f, void *arg)
 {
     char path[64];
+
+    snprintf(path, sizeof path, "%s/leased", directory);
+    filch_op op = filch_op_openat(FILCH_CWD, path, O_RDWR, 0);
+    CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
+    CHECK(fcntl(*(int *)arg, F_SETLEASE, F_UNLCK) == 0);
+    CHECK(filch_close(f, filch_open(f, path, O_RDWR, 0)) == 0);
+}
+
+TEST(an_open_that_waits_for_a_lease_holds_up_no_worker)
+{
+    static filch_fn *const fns[] = {open_leased_file, open_leased_file_late};
+    char path[64];
+    bool has_lease = true;
 
     snprintf(path, sizeof path, "%s/leased", directory);
     assert_int_equal(close(open(path, O_RDWR | O_CREAT, 0600)), 0);
     int holder = open(path, O_RDONLY | O_CLOEXEC);
     void (*old)(int) = signal(SIGIO, SIG_IGN);
-    bool has_lease = fcntl(holder, F_SETLEASE, F_RDLCK) == 0;
-    if (has_lease)
-        on_one_worker(open_leased_file, &holder);
+    for (size_t i = 0; i < COUNT_OF(fns) && has_lease; i++) {
+        has_lease = fcntl(holder, F_SETLEASE, F_RDLCK) == 0;
+        if (has_lease)
+            on_one_worker(fns[i], &holder);
+    }
     signal(SIGIO, old);
     close(holder);
     unlink(path);
@@ -168,6 +183,95 @@ TEST(an_open_that_waits_for_a_lease_holds_up_no_worker)
         print_message("no leases on this file system: skipped\n");
         skip();
     }
+}
+
+/* More than there are threads for files. */
+#define PIPES 20
+
+static void open_many_pipes(filch_slot *f, void *arg)
+{
+    static opening readers[PIPES], writers[PIPES];
+    opening *firsts = *(int *)arg == O_RDONLY ? readers : writers, *seconds = firsts == readers ? writers : readers;
+    char byte;
+    filch_scope scope;
+
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    for (int i = 0; i < PIPES; i++) {
+        snprintf(readers[i].path, sizeof readers[i].path, "%s/pipe%d", directory, i);
+        CHECK(mkfifo(readers[i].path, 0600) == 0);
+        writers[i] = readers[i];
+        readers[i].flags = O_RDONLY;
+        writers[i].flags = O_WRONLY;
+        begin_to_open(f, &scope, &firsts[i]);
+    }
+    for (int i = 0; i < PIPES; i++)
+        begin_to_open(f, &scope, &seconds[i]);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    for (int i = 0; i < PIPES; i++) {
+        CHECK((fcntl(readers[i].result, F_GETFL) & (O_ACCMODE | O_NONBLOCK)) == O_RDONLY);
+        CHECK((fcntl(writers[i].result, F_GETFL) & (O_ACCMODE | O_NONBLOCK)) == O_WRONLY);
+        CHECK(filch_write(f, writers[i].result, "x", 1) == 1);
+        CHECK(filch_read(f, readers[i].result, &byte, 1) == 1 && byte == 'x');
+        CHECK(filch_close(f, writers[i].result) == 0 && filch_read(f, readers[i].result, &byte, 1) == 0);
+        CHECK(filch_close(f, readers[i].result) == 0);
+        CHECK(filch_unlink(f, readers[i].path) == 0);
+    }
+}
+
+TEST(opens_of_pipes_wait_for_each_other_however_many)
+{
+    on_one_worker(open_many_pipes, &(int){O_RDONLY});
+    on_one_worker(open_many_pipes, &(int){O_WRONLY});
+}
+
+/* A writer has opened it, written and closed it again before the open for reading looks. */
+static int write_and_close(filch_slot *f, void *arg)
+{
+    int fd = filch_open(f, arg, O_WRONLY, 0);
+    CHECK(fd >= 0 && filch_write(f, fd, "abc", 3) == 3);
+    CHECK(filch_close(f, fd) == 0);
+    return 0;
+}
+
+/* Deadlines and cancellations end it, and nobody is left who has it open; and so does what it waits for. */
+static void open_pipes_in_vain(filch_slot *f, void *arg)
+{
+    static const int modes[] = {O_RDONLY, O_WRONLY};
+    char path[64], bytes[8];
+    filch_scope scope;
+    (void)arg;
+
+    snprintf(path, sizeof path, "%s/pipe", directory);
+    CHECK(mkfifo(path, 0600) == 0);
+    for (int i = 0; i < 2; i++) {
+        opening o = {.flags = modes[i], .result = -ECANCELED}; /* also if it was never begun */
+        filch_op op = filch_op_openat(FILCH_CWD, path, modes[i], 0);
+        CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
+        CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
+        if (!f)
+            continue;
+        memcpy(o.path, path, sizeof path);
+        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+        CHECK(filch_spawn(f, &scope, open_in_task, &o) == 0);
+        filch_yield(f);
+        filch_scope_cancel(&scope);
+        CHECK(filch_scope_close(f, &scope) == -ECANCELED && o.result == -ECANCELED);
+        CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
+    }
+    if (f) {
+        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+        CHECK(filch_spawn(f, &scope, write_and_close, path) == 0);
+        int fd = filch_open(f, path, O_RDONLY, 0);
+        CHECK(fd >= 0 && filch_read_all(f, fd, bytes, sizeof bytes) == 3);
+        CHECK(filch_close(f, fd) == 0 && filch_scope_close(f, &scope) == 0);
+    }
+    CHECK(filch_unlink(f, path) == 0);
+}
+
+TEST(an_open_of_a_pipe_waits_as_long_as_it_may)
+{
+    on_pools(open_pipes_in_vain, NULL);
+    open_pipes_in_vain(NULL, NULL);
 }
 
 /* Ways that lead from one file system to another, of all sorts: what is done at once on some of them has the same result on others. */
@@ -242,14 +346,12 @@ TEST(a_directory_has_the_entries_that_were_made)
 
 static int make_directory(void **state)
 {
-    (void)state;
-    return mkdtemp(directory) ? 0 : -1;
+    return mkdtemp(directory) ? watchdog_start(state) : -1;
 }
 
 static int remove_directory(void **state)
 {
-    (void)state;
-    return rmdir(directory);
+    return rmdir(directory) || watchdog_stop(state);
 }
 
 int main(void)
@@ -259,6 +361,8 @@ int main(void)
         cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),
         cmocka_unit_test(an_open_that_says_so_does_not_wait),
         cmocka_unit_test(an_open_that_waits_for_a_lease_holds_up_no_worker),
+        cmocka_unit_test(opens_of_pipes_wait_for_each_other_however_many),
+        cmocka_unit_test(an_open_of_a_pipe_waits_as_long_as_it_may),
         cmocka_unit_test(a_path_may_lead_to_another_file_system),
         cmocka_unit_test(a_directory_has_the_entries_that_were_made),
     };

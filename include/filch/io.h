@@ -242,7 +242,8 @@ FILCH_INLINE filch_op filch_op_shutdown(int fd, int how)
     return filch_op_make(FILCH_OP_shutdown, fd, NULL, NULL, 0, 0, (unsigned)how, 0);
 }
 
-/* A path is relative to the directory `at`, or with AT_FDCWD, here FILCH_CWD, to the current one. The descriptor is closed on exec. */
+/* A path is relative to the directory `at`, or with AT_FDCWD, here FILCH_CWD, to the current one. The descriptor is closed on exec. One of a FIFO waits for its other end, as open(2), and one of a file that somebody has a lease on
+ * for that; what comes is seen after 10 ms at most. */
 FILCH_INLINE filch_op filch_op_openat(int at, const char *path, int flags, mode_t mode)
 {
     return filch_op_make(FILCH_OP_open, at, path, NULL, 0, 0, (unsigned)flags, (unsigned)mode);

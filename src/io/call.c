@@ -280,19 +280,70 @@ static bool wait_until(const filch_op *op, uint64_t left_ns, int pause_ms)
     return false;
 }
 
+/* Has somebody opened a FIFO for writing, which was opened for reading without waiting for that? Of one who has closed it again poll(2) tells, of others tee(2), and leaves what is in there. 0; -EAGAIN: nobody has; or -errno. */
+static ssize_t find_writer(int fd)
+{
+    int ends[2];
+
+    if (poll_now(fd, POLLIN, 0) > 0)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC))
+        return -errno;
+    ssize_t result = tee(fd, ends[1], 1, SPLICE_F_NONBLOCK);
+    close(ends[0]);
+    close(ends[1]);
+    return result == 0 ? -EAGAIN : 0;
+}
+
+/* Of a file and of a FIFO, for whose reader or writer, or the holder of whose lease, an open may have to wait. It is opened non-blocking, which tells of all but a writer that is missing; its descriptor is in `fd2` until there is one. */
+ssize_t filch_op_open(filch_op *op)
+{
+    struct stat info;
+    int flags = (int)op->flags;
+
+    if (op->fd2 < 0) {
+        bool may_wait = !(flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) &&
+                        fstatat(op->fd, op->path, &info, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
+                        (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode));
+        op->stage = may_wait;
+        if (!may_wait)
+            return filch_op_call(op);
+        ssize_t fd = result_of(openat(op->fd, op->path, flags | O_CLOEXEC | O_NONBLOCK, (mode_t)op->mode));
+        if (fd < 0)
+            return fd == -EINTR || (fd == -ENXIO && S_ISFIFO(info.st_mode)) ? -EAGAIN : fd;
+        op->fd2 = (int)fd;
+    }
+    ssize_t err = (flags & O_ACCMODE) == O_RDONLY ? find_writer(op->fd2) : 0;
+    if (err == -EAGAIN)
+        return err;
+    if (err || fcntl(op->fd2, F_SETFL, flags)) {
+        err = err ? err : -errno;
+        filch_op_undo(op);
+        return err;
+    }
+    int fd = op->fd2;
+    op->fd2 = -1;
+    return fd;
+}
+
+bool filch_op_waits_to_open(const filch_op *op)
+{
+    return op->code == FILCH_OP_open && op->stage && op->result == -EAGAIN;
+}
+
 ssize_t filch_op_call_until(filch_op *op, uint64_t deadline_ns)
 {
-    bool is_splice = op->code == FILCH_OP_splice;
+    bool is_splice = op->code == FILCH_OP_splice, is_open = op->code == FILCH_OP_open;
     int pause_ms = 1;
 
-    if (deadline_ns == FILCH_NO_DEADLINE || (!is_splice && !is_connect_here(op) && !filch_op_events(op)))
+    if (deadline_ns == FILCH_NO_DEADLINE || (!is_splice && !is_open && !is_connect_here(op) && !filch_op_events(op)))
         return filch_op_call(op);
     if (is_splice)
         filch_op_prepare_splice(op);
     for (bool is_ready = false;;) {
-        op->result = filch_op_try(op, is_ready);
+        op->result = is_open ? filch_op_open(op) : filch_op_try(op, is_ready);
         bool is_full = op->result == -EAGAIN && is_connect_here(op) && !filch_op_is_impatient(op);
-        if (!is_full && !is_to_be_waited_for(op, op->result) && (is_ready || !filch_op_has_to_be_ready(op)))
+        if (!is_full && !filch_op_waits_to_open(op) && !is_to_be_waited_for(op, op->result) && (is_ready || !filch_op_has_to_be_ready(op)))
             return filch_op_has_to_be_ready(op) ? filch_op_call(op) : op->result;
         uint64_t now_ns = filch_clock_ns();
         if (now_ns >= deadline_ns) {
@@ -348,6 +399,10 @@ void filch_op_undo(filch_op *op)
 {
     if (op->code == FILCH_OP_connect && !op->source && op->stage == 1)
         fcntl(op->fd, F_SETFL, (int)op->mode);
+    if (op->code == FILCH_OP_open && op->fd2 >= 0) {
+        close(op->fd2);
+        op->fd2 = -1;
+    }
 }
 
 /* As much as a pipe takes in any case when it is ready: of the first part that has something. */
@@ -448,9 +503,11 @@ static ssize_t try_open(filch_op *op)
     ssize_t place = open_cached(op->fd, op->path, O_PATH | (op->flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
     if (place < 0)
         return place;
+    info.stx_mode = 0;
     bool is_quick = statx_local((int)place, 0, STATX_TYPE, &info) == 0 &&
                     (waits_for_nobody || S_ISREG(info.stx_mode) || S_ISDIR(info.stx_mode));
     close((int)place);
+    op->stage = !waits_for_nobody && S_ISFIFO(info.stx_mode);
     if (!is_quick)
         return -EAGAIN;
     return waits_for_nobody ? open_cached(op->fd, op->path, op->flags, 0) : open_without_lease(op);

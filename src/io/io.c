@@ -269,7 +269,7 @@ static int call_on_thread(void *arg)
     if (op->result)
         return 0;
     op->fd = c->own_fd >= 0 ? c->own_fd : fd;
-    op->result = filch_op_call_until(op, c->deadline_ns);
+    op->result = op->code == FILCH_OP_open ? filch_op_open(op) : filch_op_call_until(op, c->deadline_ns);
     op->fd = fd;
     if (c->ready)
         filch_ready_end_try(c->ready, op);
@@ -285,6 +285,16 @@ static int duplicate(int fd)
     return may_have_locks ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
+/* Between two tries, for a time that grows. 0; or -ETIMEDOUT, -ECANCELED: there is to be no other. */
+static int pause_until(filch_slot *f, uint64_t *pause_ns, uint64_t deadline_ns)
+{
+    uint64_t now_ns = filch_clock_ns(), next_ns = now_ns + *pause_ns;
+
+    if (*pause_ns < LAST_PAUSE_NS)
+        *pause_ns *= 2;
+    return now_ns >= deadline_ns ? -ETIMEDOUT : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
+}
+
 /* On a thread for calls that block. The task waits; if it is cancelled, or its deadline passes, or its descriptor is closed, before the call has begun, that was all. */
 static void call_blocking(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
@@ -295,8 +305,16 @@ static void call_blocking(filch_slot *f, filch_io *io, filch_op *op, uint64_t de
         c.ready = get_ready(io);
     count(io->pool, op, 1);
     int err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
+    /* An open that waits for somebody else must not keep a thread: it may be the one that the other needs. */
+    for (uint64_t pause_ns = FIRST_PAUSE_NS; !err && filch_op_waits_to_open(op);) {
+        err = pause_until(f, &pause_ns, deadline_ns);
+        if (!err)
+            err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
+    }
     if (err)
         op->result = err;
+    if (op->result < 0)
+        filch_op_undo(op);
     count(io->pool, op, -1u);
     if (c.own_fd >= 0)
         close(c.own_fd);
@@ -324,9 +342,7 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
 
     count(io->pool, op, 1);
     for (bool is_over = false; !is_over;) {
-        uint64_t now_ns = filch_clock_ns(), next_ns = now_ns + pause_ns;
-        int err = now_ns >= deadline_ns ? -ETIMEDOUT
-                                        : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
+        int err = pause_until(f, &pause_ns, deadline_ns);
         if (!err)
             err = ready ? filch_ready_begin_try(ready, op) : filch_io_has_closed(io, op) ? -ECANCELED : 0;
         if (err) {
@@ -336,8 +352,6 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
         is_over = try_at_once(op);
         if (ready)
             filch_ready_end_try(ready, op);
-        if (pause_ns < LAST_PAUSE_NS)
-            pause_ns *= 2;
     }
     count(io->pool, op, -1u);
 }
@@ -372,7 +386,8 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     /* A ring would let a thread of the kernel wait for the queue, which it cannot always take back. */
     bool is_connect_here = op->code == FILCH_OP_connect && !filch_op_events(op);
     bool has_ring = source && filch_source_is_ring(source);
-    bool is_by_ring = has_ring && op->code != FILCH_OP_getdents && !is_file && !is_to_device && !is_connect_here;
+    bool is_by_ring = has_ring && op->code != FILCH_OP_getdents && !is_file && !is_to_device && !is_connect_here &&
+                      !filch_op_waits_to_open(op);
     if (!is_tried && !is_by_ring && try_at_once(op))
         return false;
     bool has_to_block = is_file || (is_to_device && has_ring) || !filch_op_events(op);

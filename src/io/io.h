@@ -110,7 +110,13 @@ bool filch_op_is_impatient(const filch_op *op);
 /* It was tried: it cannot be carried out without waiting unless its descriptor is known to be ready; or, if that was so, not even then. */
 bool filch_op_has_to_be_ready(const filch_op *op);
 
-/* It was tried, and is given up: a descriptor that was made non-blocking for it becomes what it was. */
+/* An open, which waits for the disk, but for nobody else: not for the other end of a FIFO, nor for who has a lease on the file. -EAGAIN: it would. On a thread that may block. */
+ssize_t filch_op_open(filch_op *op);
+
+/* It was tried, or opened so: it is an open that waits for somebody else. A ring would open a FIFO as if it were to be non-blocking (Linux 6.18): without its other end, or not at all. */
+bool filch_op_waits_to_open(const filch_op *op);
+
+/* It was tried, and is given up: a descriptor that was made non-blocking for it becomes what it was, and one that it has opened is closed. */
 void filch_op_undo(filch_op *op);
 
 /* Which events it waits for; 0: it is about a file, and waits for the disk, or a connect that no event tells of. And of which descriptor: of a splice, after it was tried, it may be the other one. */
