@@ -274,6 +274,35 @@ TEST(an_open_of_a_pipe_waits_as_long_as_it_may)
     open_pipes_in_vain(NULL, NULL);
 }
 
+/* One task has both ends in flight, and waits for them in any order; or gives one up. */
+static void open_both_ends(filch_slot *f, void *arg)
+{
+    char path[64];
+    (void)arg;
+
+    snprintf(path, sizeof path, "%s/pipe", directory);
+    CHECK(mkfifo(path, 0600) == 0);
+    for (int i = 0; i < 4; i++) {
+        filch_op ops[2] = {filch_op_openat(FILCH_CWD, path, i & 1 ? O_RDONLY : O_WRONLY, 0),
+                           filch_op_openat(FILCH_CWD, path, i & 1 ? O_WRONLY : O_RDONLY, 0)};
+        CHECK(filch_op_start(f, &ops[0]) == 0 && !filch_op_is_done(&ops[0]));
+        CHECK(filch_op_wait(f, &ops[0], filch_after_ms(1)) == -ETIMEDOUT);
+        CHECK(filch_op_start(f, &ops[0]) == 0);
+        filch_op_cancel(f, &ops[0]);
+        CHECK(filch_op_wait(f, &ops[0], FILCH_NO_DEADLINE) == -ECANCELED);
+        CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
+        CHECK(filch_op_start(f, &ops[0]) == 0 && filch_op_start(f, &ops[1]) == 0);
+        for (int j = 0; j < 2; j++)
+            CHECK(filch_close(f, (int)filch_op_wait(f, &ops[(i >> 1) ^ j], FILCH_NO_DEADLINE)) == 0);
+    }
+    CHECK(filch_unlink(f, path) == 0);
+}
+
+TEST(who_starts_to_open_a_pipe_goes_on)
+{
+    on_pools(open_both_ends, NULL);
+}
+
 /* Ways that lead from one file system to another, of all sorts: what is done at once on some of them has the same result on others. */
 static void cross_mounts(filch_slot *f, void *arg)
 {
@@ -363,6 +392,7 @@ int main(void)
         cmocka_unit_test(an_open_that_waits_for_a_lease_holds_up_no_worker),
         cmocka_unit_test(opens_of_pipes_wait_for_each_other_however_many),
         cmocka_unit_test(an_open_of_a_pipe_waits_as_long_as_it_may),
+        cmocka_unit_test(who_starts_to_open_a_pipe_goes_on),
         cmocka_unit_test(a_path_may_lead_to_another_file_system),
         cmocka_unit_test(a_directory_has_the_entries_that_were_made),
     };

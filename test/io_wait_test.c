@@ -134,6 +134,30 @@ static void connect_to_full_queue(filch_slot *f, void *arg)
     CHECK(filch_close(f, m.first) == 0 && filch_close(f, m.listener) == 0);
 }
 
+/* The task that has started to connect is the one that accepts. */
+static void connect_to_oneself(filch_slot *f, void *arg)
+{
+    meeting m;
+    int fd = socket_here(0);
+    (void)arg;
+
+    meet(&m);
+    filch_op op = connect_to(&m, fd);
+    CHECK(filch_op_start(f, &op) == 0 && !filch_op_is_done(&op));
+    filch_op_cancel(f, &op);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == -ECANCELED);
+    CHECK(filch_op_start(f, &op) == 0 && !filch_op_is_done(&op));
+    for (int i = 0; i < 2; i++)
+        CHECK(filch_close(f, filch_accept(f, m.listener, NULL, NULL, 0)) == 0);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 0);
+    CHECK(filch_close(f, fd) == 0 && filch_close(f, m.first) == 0 && filch_close(f, m.listener) == 0);
+}
+
+TEST(who_starts_to_connect_to_a_full_queue_goes_on)
+{
+    on_pools(connect_to_oneself, NULL);
+}
+
 TEST(a_connect_to_a_full_queue_waits_as_long_as_it_may)
 {
     on_pools(connect_to_full_queue, NULL);
@@ -416,6 +440,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_poll_for_no_event_waits_for_a_hang_up),
         cmocka_unit_test(a_connect_to_a_full_queue_waits_as_long_as_it_may),
+        cmocka_unit_test(who_starts_to_connect_to_a_full_queue_goes_on),
         cmocka_unit_test(a_splice_that_says_so_does_not_wait),
         cmocka_unit_test(a_recv_waits_for_all_bytes_if_told_to),
         cmocka_unit_test(a_message_in_parts_is_received_as_a_whole),

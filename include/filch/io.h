@@ -111,14 +111,15 @@ struct filch_op {
 
     ssize_t result;
     filch_atomic_u64 state; /* src/io/op.h */
-    void *strand, *source;
+    void *strand, *source, *carrier;
     filch_op *next, *target;
 };
 
 /* Start it, and wait for its end: what the calls further down do. */
 FILCH_API ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns);
 
-/* Start it, and go on. It is waited for by the same task, before that ends. With NULL for f it is carried out at once. 0, or -EINVAL: there is no such operation, or this one
+/* Start it, and go on. It is waited for by the same task, before that ends. With NULL for f it is carried out at once; and so, as a call that the task waits for here, is a read or write at the position of a file, or a write to a device, that would have to wait: their order is kept. Where there is no thread, or no
+ * memory, it may wait here, too. 0, or -EINVAL: there is no such operation, or this one
  * has been started and not waited for. */
 FILCH_API int filch_op_start(filch_slot *f, filch_op *op);
 

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "join/blocking.h"
 #include "join/join.h"
+#include "join/spawn.h"
 #include "join/wait.h"
 
 #include <errno.h>
@@ -346,6 +347,7 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
         if (!err)
             err = ready ? filch_ready_begin_try(ready, op) : filch_io_has_closed(io, op) ? -ECANCELED : 0;
         if (err) {
+            filch_op_undo(op);
             op->result = filch_op_fail(op, err);
             break;
         }
@@ -356,10 +358,69 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
     count(io->pool, op, -1u);
 }
 
-/* True: it flies. False: it has ended, with op->result. */
-static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns)
+/* ---- by a task of its own -------------------------------------------------------------------------- */
+
+/* The task that starts an operation goes on, and nothing carries that out that could be told to: then another task waits for it. */
+typedef struct carrier {
+    filch_scope scope; /* of that task alone: to cancel it */
+    filch_io *io;
+    filch_op *op, own; /* and a copy for whoever carries it out */
+    bool is_call;
+} carrier;
+
+static void carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call, uint64_t deadline_ns)
+{
+    if (is_call)
+        call_blocking(f, io, op, deadline_ns);
+    else
+        try_until(f, io, op, deadline_ns);
+}
+
+static void carry(filch_slot *f, filch_spawned *spawned, int refused)
+{
+    carrier *c = spawned->arg;
+
+    if (!refused)
+        carry_out(f, c->io, &c->own, c->is_call, FILCH_NO_DEADLINE);
+    filch_strand *strand = filch_op_end(c->op, refused ? refused : c->own.result);
+    if (strand)
+        filch_strand_resume(strand);
+}
+
+/* It flies already, and nobody else knows it. False: there is no memory. */
+static bool leave_to_task(filch_io *io, filch_op *op, bool is_call)
+{
+    filch_spawned *spawned;
+    carrier *c = filch_calloc(1, sizeof *c);
+
+    if (!c || filch_scope_open(&c->scope, NULL, io->pool, NULL))
+        goto free_carrier;
+    if (filch_spawn_task(NULL, &c->scope, carry, 0, &spawned))
+        goto close_scope;
+    c->io = io;
+    c->op = op;
+    c->own = *op;
+    c->is_call = is_call;
+    op->carrier = c;
+    spawned->arg = c;
+    count(io->pool, op, 1);
+    filch_spawn_go(spawned);
+    return true;
+
+close_scope:
+    filch_scope_close(NULL, &c->scope);
+free_carrier:
+    free(c);
+    return false;
+}
+
+/* ---- launch ---------------------------------------------------------------------------------------- */
+
+/* True: it flies. False: it has ended, with op->result. `is_left`: the task goes on. */
+static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns, bool is_left)
 {
     op->strand = NULL;
+    op->carrier = NULL;
     filch_op_begin(op);
     /* Most of what is tried first in every way needs nothing else: no ring, and no thread of the pool. A close takes back what is in flight before. */
     bool is_tried = op->code != FILCH_OP_close && filch_op_is_tried_first(op);
@@ -408,13 +469,14 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
         has_to_block = err == -EPERM; /* no file that is waited for */
         count(strand->pool, op, -1u);
     }
+    bool is_call = (has_to_block && !is_connect_here) || filch_op_has_to_be_ready(op);
+    /* Those at the position of a file, and to a device, are in the order in which they were started. */
+    if (is_left && !is_file && !is_to_device && leave_to_task(io, op, is_call))
+        return true;
     op->strand = NULL;
     /* relaxed: nobody else knows it. */
     filch_store_relaxed(&op->state, FILCH_OP_IDLE);
-    if ((has_to_block && !is_connect_here) || filch_op_has_to_be_ready(op))
-        call_blocking(f, io, op, deadline_ns);
-    else
-        try_until(f, io, op, deadline_ns);
+    carry_out(f, io, op, is_call, deadline_ns);
     return false;
 }
 
@@ -437,7 +499,7 @@ int filch_op_start(filch_slot *f, filch_op *op)
     /* relaxed: the caller's own until it flies. */
     if (!is_known(op) || filch_load_relaxed(&op->state) != FILCH_OP_IDLE)
         return -EINVAL;
-    if (strand && launch(f, strand, op, FILCH_NO_DEADLINE)) {
+    if (strand && launch(f, strand, op, FILCH_NO_DEADLINE, true)) {
         /* The caller may go on to compute. */
         filch_worker_pay_watch(strand->worker);
         return 0;
@@ -479,7 +541,10 @@ static void take_back(filch_slot *f, filch_op *op)
     filch_slot *shield = filch_shield(f);
     uint64_t patience_ns = FILCH_RING_PATIENCE_NS;
 
-    if (op->source) {
+    if (op->carrier) {
+        filch_scope_cancel(&((carrier *)op->carrier)->scope);
+        filch_op_await_end(f, op, FILCH_NO_DEADLINE);
+    } else if (op->source) {
         do {
             filch_op cancel = {.target = op, .strand = filch_strand_of(f)};
             filch_ring_cancel(op->source, &cancel);
@@ -556,9 +621,17 @@ ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
         if (fd && op->code == FILCH_OP_recv && op->result >= 0)
             filch_store_relaxed(&fd->is_socket, 1);
         /* Without a ring: ready, but what it does may block all the same. */
-        if (!op->source && filch_op_has_to_be_ready(op))
+        if (!op->source && !op->carrier && filch_op_has_to_be_ready(op))
             call_blocking(f, io, op, deadline_ns);
         count(io->pool, op, -1u);
+    }
+    if (op->carrier) {
+        /* It has said DONE, and has nothing more to do than to end. */
+        filch_slot *shield = filch_shield(f);
+        filch_scope_close(f, &((carrier *)op->carrier)->scope);
+        filch_unshield(f, shield);
+        free(op->carrier);
+        op->carrier = NULL;
     }
     op->strand = NULL;
     /* relaxed: it is the caller's again. */
@@ -576,7 +649,7 @@ ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns)
         filch_op_begin(op);
         return filch_op_call_until(op, deadline_ns);
     }
-    return launch(f, strand, op, deadline_ns) ? filch_op_wait(f, op, deadline_ns) : op->result;
+    return launch(f, strand, op, deadline_ns, false) ? filch_op_wait(f, op, deadline_ns) : op->result;
 }
 
 /* ---- several at once ------------------------------------------------------------------------------ */
