@@ -8,6 +8,7 @@
 
 #include <filch/blocking.h>
 #include <filch/future.h>
+#include <filch/io.h>
 
 /* Fails from now on. */
 static filch_atomic_u32 has_no_memory, has_no_threads;
@@ -186,6 +187,54 @@ TEST(without_threads_timers_fire_all_the_same)
         counter_set(&ran, 0);
         assert_int_equal(filch_run(pool, nap_many, NULL), 0);
         assert_int_equal(counter_get(&ran), 50);
+        watched_pool_destroy(pool);
+        set(&has_no_threads, 0);
+    }
+}
+
+static int receive_one(filch_slot *f, void *arg)
+{
+    char byte;
+    ssize_t got = filch_recv(f, *(int *)arg, &byte, 1, 0);
+    return got < 0 ? (int)got : 0;
+}
+
+/* What ends an operation elsewhere does so here: a deadline, a cancellation, a close, and what it waits for, also if another task does it. */
+static void receive_often(filch_slot *f, void *arg)
+{
+    int pair[2];
+    char byte;
+    filch_scope scope;
+    (void)arg;
+
+    open_pair(pair);
+    filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
+    CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &scope, receive_one, &pair[0]) == 0);
+    filch_yield(f);
+    filch_scope_cancel(&scope);
+    CHECK(filch_scope_close(f, &scope) == -ECANCELED);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &scope, receive_one, &pair[0]) == 0);
+    filch_yield(f);
+    CHECK(filch_send(f, pair[1], "a", 1, 0) == 1);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    CHECK(filch_op_start(f, &op) == 0);
+    CHECK(filch_send(f, pair[1], "b", 1, 0) == 1);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 1 && byte == 'b');
+    CHECK(filch_op_start(f, &op) == 0);
+    CHECK(filch_close(f, pair[0]) == 0);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == -ECANCELED);
+    CHECK(filch_close(f, pair[1]) == 0);
+}
+
+TEST(without_threads_operations_end_all_the_same)
+{
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        set(&has_no_threads, 1);
+        filch_pool *pool = watched_pool_of(workers);
+        assert_int_equal(filch_run(pool, receive_often, NULL), 0);
         watched_pool_destroy(pool);
         set(&has_no_threads, 0);
     }
@@ -384,6 +433,7 @@ int main(void)
         cmocka_unit_test(tasks_that_do_not_wait_are_never_refused),
         cmocka_unit_test(a_task_that_waits_for_one_without_a_stack_is_told),
         cmocka_unit_test(without_threads_timers_fire_all_the_same),
+        cmocka_unit_test(without_threads_operations_end_all_the_same),
         cmocka_unit_test(without_threads_who_completes_a_future_runs_those_who_wait),
         cmocka_unit_test(without_threads_a_timer_fires_that_another_thread_has_made_start),
         cmocka_unit_test(without_threads_who_closes_a_scope_watches_its_timers),

@@ -334,7 +334,7 @@ static bool try_at_once(filch_op *op)
            (op->result != -EAGAIN && !filch_op_has_to_be_ready(op));
 }
 
-/* Nothing tells when it can go on: a socket of this machine whose listener has no room in its queue, or a descriptor that epoll has no memory for. So it is tried again and again,
+/* Nothing tells when it can go on: a socket of this machine whose listener has no room in its queue, a descriptor that epoll has no memory for, or anything in a pool that has got no threads. So it is tried again and again,
  * with pauses that grow. */
 static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
@@ -426,10 +426,11 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     bool is_tried = op->code != FILCH_OP_close && filch_op_is_tried_first(op);
     if (filch_dir_call_at_once(strand->pool, op) || (is_tried && try_at_once(op)))
         return false;
-    filch_io *io = move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
+    bool has_thread = move_to_thread(f, strand);
+    filch_io *io = filch_io_get(strand->pool);
 
     if (!io) {
-        op->result = filch_op_call(op);
+        op->result = filch_op_call_until(op, deadline_ns);
         return false;
     }
     if (op->code == FILCH_OP_close) {
@@ -438,8 +439,8 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     }
     if (op->code == FILCH_OP_splice)
         filch_op_prepare_splice(op);
-    /* From here on until it flies the strand does not leave its thread. */
-    filch_source *source = get_source(io, strand->worker);
+    /* From here on until it flies the strand does not leave its thread. One that is not the pool's has no ring, and nobody would wait for epoll. */
+    filch_source *source = has_thread ? get_source(io, strand->worker) : NULL;
     bool is_to_device, is_file = filch_op_moves_file(op, &is_to_device);
     filch_fd *fd = filch_io_fd(io, op->fd);
     /* relaxed: a hint. */
@@ -452,7 +453,7 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     if (!is_tried && !is_by_ring && try_at_once(op))
         return false;
     bool has_to_block = is_file || (is_to_device && has_ring) || !filch_op_events(op);
-    filch_ready *ready = is_by_ring || has_to_block ? NULL : get_ready(io);
+    filch_ready *ready = is_by_ring || has_to_block || !has_thread ? NULL : get_ready(io);
     op->strand = strand;
     op->is_cancelled = false;
     op->closings = filch_io_closings(io, op);
