@@ -14,7 +14,7 @@
 #define ROUNDS 30
 
 static int pair[2];
-static filch_atomic_u32 is_over;
+static filch_atomic_u32 is_started, is_over;
 
 /* It would not end before the task on whose worker the operation was started goes on; and that does not wait. */
 static int compute_until_over(filch_slot *f, void *arg)
@@ -113,6 +113,57 @@ TEST(a_close_takes_back_what_is_in_flight)
     beside_one_that_computes(close_under_operations);
 }
 
+/* Operations that are refused as soon as they are looked at, and one behind them that is not. */
+static int start_behind_refused(filch_slot *f, void *arg)
+{
+    char byte;
+    filch_op refused[6], op = filch_op_recv(pair[0], &byte, 1, 0);
+    (void)arg;
+
+    for (size_t i = 0; i < COUNT_OF(refused); i++) {
+        refused[i] = filch_op_unlinkat(FILCH_CWD, "nothing", 1);
+        CHECK(filch_op_start(f, &refused[i]) == 0);
+    }
+    CHECK(filch_op_start(f, &op) == 0);
+    filch_store_release(&is_started, 1);
+    while (!filch_load_acquire(&is_over))
+        filch_pause();
+    for (size_t i = 0; i < COUNT_OF(refused); i++)
+        CHECK(filch_op_wait(f, &refused[i], FILCH_NO_DEADLINE) == -EINVAL);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == -ECANCELED);
+    return 0;
+}
+
+static void close_behind_refused(filch_slot *f, void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        filch_scope scope;
+
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+        filch_store_relaxed(&is_started, 0);
+        filch_store_relaxed(&is_over, 0);
+        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+        CHECK(filch_spawn(f, &scope, start_behind_refused, NULL) == 0);
+        while (!filch_load_acquire(&is_started))
+            filch_pause();
+        CHECK(filch_close(f, pair[0]) == 0);
+        /* Whoever has the number now is not asked for the byte. */
+        CHECK(dup(pair[1]) == pair[0]);
+        filch_store_release(&is_over, 1);
+        CHECK(filch_scope_close(f, &scope) == 0);
+        CHECK(close(pair[0]) == 0 && close(pair[1]) == 0);
+    }
+}
+
+TEST(a_close_takes_back_what_is_behind_something_that_is_refused)
+{
+    filch_pool *pool = watched_pool_of(2);
+
+    assert_int_equal(filch_run(pool, close_behind_refused, NULL), 0);
+    watched_pool_destroy(pool);
+}
+
 /* Until it is done, and it waits for nothing meanwhile. */
 static void compute_over_own_operation(filch_slot *f, void *arg)
 {
@@ -205,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_deadline_takes_an_operation_back),
         cmocka_unit_test(an_event_is_seen),
         cmocka_unit_test(a_close_takes_back_what_is_in_flight),
+        cmocka_unit_test(a_close_takes_back_what_is_behind_something_that_is_refused),
         cmocka_unit_test(who_starts_an_operation_may_compute_until_it_is_done),
         cmocka_unit_test(threads_in_which_signals_are_blocked_are_no_exception),
     };

@@ -50,7 +50,9 @@ static void on_kick(int signal, siginfo_t *info, void *context)
         filch_ring *ring = info->si_value.sival_ptr;
         /* In three steps: a call that submits less than it says does nothing else; an event first lets an operation be tried again, and then complete. */
         syscall(SYS_io_uring_enter, ring->fd, UINT16_MAX, 0, 0, NULL, 0);
-        serve_urgent(ring);
+        /* What the kernel has not taken, for want of memory, would not be found, and be submitted after the request: the thread carries that out behind it, or the next kick does. */
+        if (filch_ring_unsubmitted(ring) == 0)
+            serve_urgent(ring);
         syscall(SYS_io_uring_enter, ring->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
         syscall(SYS_io_uring_enter, ring->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
     } else if (old_action.sa_flags & SA_SIGINFO)

@@ -51,18 +51,12 @@ static int enter(int fd, unsigned submit_count, unsigned complete_count, unsigne
 
 /* ---- submissions ---------------------------------------------------------------------------------- */
 
-static uint32_t unsubmitted_count(filch_ring *ring)
-{
-    /* relaxed: a hint, or of its thread, which the kernel runs on. */
-    return filch_load_relaxed(ring->sq_tail) - filch_load_relaxed(ring->sq_head);
-}
-
 /* A place for an entry; NULL: there is none, even after those before have been submitted. */
 static struct io_uring_sqe *get_entry(filch_ring *ring)
 {
-    if (unsubmitted_count(ring) > ring->sq_mask)
-        enter(ring->fd, unsubmitted_count(ring), 0, 0, NULL);
-    if (unsubmitted_count(ring) > ring->sq_mask)
+    if (filch_ring_unsubmitted(ring) > ring->sq_mask)
+        enter(ring->fd, filch_ring_unsubmitted(ring), 0, 0, NULL);
+    if (filch_ring_unsubmitted(ring) > ring->sq_mask)
         return NULL;
     struct io_uring_sqe *entry = &ring->sq[ring->tail & ring->sq_mask];
     memset(entry, 0, sizeof *entry);
@@ -302,7 +296,7 @@ static bool reap(filch_ring *ring, filch_ended *ended)
 static bool has_to_enter(filch_ring *ring)
 {
     /* relaxed: what it announces is had by entering the kernel. */
-    return unsubmitted_count(ring) > 0 ||
+    return filch_ring_unsubmitted(ring) > 0 ||
            filch_load_relaxed(ring->sq_flags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
@@ -314,7 +308,7 @@ static filch_link *poll_ring(filch_source *source)
 
     empty_inbox(ring, &ended);
     if (has_to_enter(ring))
-        enter(ring->fd, unsubmitted_count(ring), 0, 0, NULL);
+        enter(ring->fd, filch_ring_unsubmitted(ring), 0, 0, NULL);
     reap(ring, &ended);
     return ended.first;
 }
@@ -351,7 +345,7 @@ static filch_link *wait_in_ring(filch_source *source, const struct timespec *tim
     if (!watch_bell(ring) || !is_empty)
         timeout = &moment;
     if (!ended.first && !has_completions(ring))
-        enter(ring->fd, unsubmitted_count(ring), 1, 0, timeout);
+        enter(ring->fd, filch_ring_unsubmitted(ring), 1, 0, timeout);
     reap(ring, &ended);
     return ended.first;
 }
@@ -426,9 +420,10 @@ static int map(filch_ring *ring, const struct io_uring_params *params)
 
 int filch_ring_create(filch_ring **out, filch_io *io)
 {
+    /* SUBMIT_ALL: an entry that the kernel refuses does not keep those behind it from being submitted. */
     struct io_uring_params params = {.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
                                               IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_CLAMP |
-                                              IORING_SETUP_CQSIZE,
+                                              IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL,
                                      /* Tests have small ones; what does not fit is kept by the kernel. */
                                      .cq_entries = io->ring_entries < 64 ? io->ring_entries
                                                                          : 8 * io->ring_entries};

@@ -41,6 +41,13 @@ struct filch_ring {
     filch_atomic_u32 is_submitting; /* its thread is about to submit what it has taken out of the inbox: [submitting] */
 };
 
+/* Entries that are published, and that the kernel has not taken. */
+static inline uint32_t filch_ring_unsubmitted(filch_ring *ring)
+{
+    /* relaxed: a hint, or of its thread, which the kernel runs on. */
+    return filch_load_relaxed(ring->sq_tail) - filch_load_relaxed(ring->sq_head);
+}
+
 /* ---- kick.c -------------------------------------------------------------------------------------- */
 
 /* Before the first ring: the handler of SIGURG, once in a process. */
