@@ -7,7 +7,7 @@
  * what has happened; and the lookout reads the completions in its place. Hence the two sides:
  *
  *     submissions   written by its thread. `tail` is published with every entry, so that whoever enters the kernel, also the handler of the signal, submits all of them.
- *     completions   read by whoever has the lock `reading`: its thread, or the lookout; if it is taken, there is nothing to do.
+ *     completions   read by whoever has the lock `reading`: its thread, which also has it while it sleeps, or the lookout; if it is taken, there is nothing to do.
  *
  * What others want of it (to take an operation back) they put into the inbox (inbox.h), and ring the bell: an eventfd that the ring polls.
  *
@@ -255,13 +255,11 @@ static void read_stream(filch_ring *ring, filch_op *op, const struct io_uring_cq
     put_into_stream(ring, op, item, is_last, ended);
 }
 
-/* Returns whether the bell was among them. */
-static bool reap(filch_ring *ring, filch_ended *ended)
+/* Under `reading`. Returns whether the bell was among them. */
+static bool read_completions(filch_ring *ring, filch_ended *ended)
 {
     bool has_rung = false;
 
-    if (!has_completions(ring) || !filch_lock_try(&ring->reading))
-        return false;
     /* relaxed: under the lock. */
     uint32_t head = filch_load_relaxed(ring->cq_head);
     /* acquire [kernel] */
@@ -272,9 +270,7 @@ static bool reap(filch_ring *ring, filch_ended *ended)
         filch_op *op = (filch_op *)(uintptr_t)entry->user_data;
         if (entry->user_data == OF_BELL) {
             has_rung = true;
-            /* relaxed: its thread sees it at the latest when it has slept in vain. */
-            if (!(entry->flags & IORING_CQE_F_MORE))
-                filch_store_relaxed(&ring->has_bell, 0);
+            ring->has_bell = entry->flags & IORING_CQE_F_MORE;
             continue;
         }
         filch_op_meet(op);
@@ -289,6 +285,15 @@ static bool reap(filch_ring *ring, filch_ended *ended)
     }
     /* release [kernel] */
     filch_store_release(ring->cq_head, head);
+    return has_rung;
+}
+
+/* Unless somebody else does so, or its thread is about to sleep, which reads them itself. */
+static bool reap(filch_ring *ring, filch_ended *ended)
+{
+    if (!has_completions(ring) || !filch_lock_try(&ring->reading))
+        return false;
+    bool has_rung = read_completions(ring, ended);
     filch_lock_release(&ring->reading);
     return has_rung;
 }
@@ -313,10 +318,10 @@ static filch_link *poll_ring(filch_source *source)
     return ended.first;
 }
 
+/* Under `reading`. */
 static bool watch_bell(filch_ring *ring)
 {
-    /* relaxed: as in reap. */
-    if (filch_load_relaxed(&ring->has_bell))
+    if (ring->has_bell)
         return true;
     struct io_uring_sqe *entry = get_entry(ring);
     if (!entry)
@@ -326,8 +331,7 @@ static bool watch_bell(filch_ring *ring)
     entry->poll32_events = POLLIN;
     entry->len = IORING_POLL_ADD_MULTI;
     entry->user_data = OF_BELL;
-    /* relaxed: before its end can be read. */
-    filch_store_relaxed(&ring->has_bell, 1);
+    ring->has_bell = true;
     publish(ring);
     return true;
 }
@@ -337,16 +341,20 @@ static filch_link *wait_in_ring(filch_source *source, const struct timespec *tim
     filch_ring *ring = (filch_ring *)source;
 
     FILCH_ENDED(ended);
-    bool is_empty = empty_inbox(ring, &ended);
 
     *has_slept = true;
+    /* Nobody else reads completions until it is awake again. The bell may ring, or be taken back with other polls, after we have seen that it is polled, and a kick have that completed: if the lookout read it, we
+     * would sleep, and hear nothing. So it is still there when we enter the kernel, which returns at once. */
+    filch_lock_acquire(&ring->reading);
+    bool is_empty = empty_inbox(ring, &ended);
     /* No bell, or something that the kernel does not take: let it have a moment. It is out of memory. */
     const struct timespec moment = {.tv_nsec = 1000000};
     if (!watch_bell(ring) || !is_empty)
         timeout = &moment;
     if (!ended.first && !has_completions(ring))
         enter(ring->fd, filch_ring_unsubmitted(ring), 1, 0, timeout);
-    reap(ring, &ended);
+    read_completions(ring, &ended);
+    filch_lock_release(&ring->reading);
     return ended.first;
 }
 
@@ -369,12 +377,8 @@ static filch_link *look_after_ring(filch_source *source, bool *is_near)
     }
     end_served(ring, &ended);
     /* Its thread may have gone to sleep meanwhile, and be called: then it was the bell for which it waits; or there is something for it to submit. */
-    bool has_rung = reap(ring, &ended);
-    if (has_rung || !filch_inbox_seems_empty(&ring->inbox))
+    if (reap(ring, &ended) || !filch_inbox_seems_empty(&ring->inbox))
         ring_bell(ring);
-    /* relaxed: as in reap. Nobody hears it any more: a signal wakes it, too, and it listens again. */
-    if (has_rung && !filch_load_relaxed(&ring->has_bell))
-        filch_ring_kick(ring);
     return ended.first;
 }
 

@@ -28,9 +28,9 @@ struct filch_ring {
     struct io_uring_sqe *sq;
     filch_atomic_u32 *sq_head, *sq_tail, *sq_flags;
     uint32_t sq_mask, tail;
-    filch_atomic_u32 has_bell; /* it is being polled */
 
-    filch_lock reading;
+    filch_lock reading; /* of who reads completions; of its thread while it sleeps */
+    bool has_bell;      /* it is being polled */
     filch_atomic_u32 *cq_head, *cq_tail;
     struct io_uring_cqe *cq;
     uint32_t cq_mask;
