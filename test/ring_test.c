@@ -113,10 +113,70 @@ TEST(a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sle
     filch_ring_destroy(ring);
 }
 
+/* The thread computes. It is kicked for what there is to do, which leaves the bell; and for nothing after that. */
+TEST(who_computes_is_not_kicked_because_its_bell_has_rung)
+{
+    open_ring();
+    come_to_rest();
+    ring_bell();
+    look_after_ring();
+    kick_count = 0;
+
+    for (int i = 0; i < 10; i++)
+        look_after_ring();
+
+    assert_int_equal(kick_count, 0);
+    filch_ring_destroy(ring);
+}
+
+/* It is called before it sleeps, and the lookout, which has not noticed that it does not compute any more, reads that the bell has rung. */
+TEST(a_bell_that_only_the_lookout_has_heard_is_not_slept_over)
+{
+    open_ring();
+    come_to_rest();
+    ring_bell();
+    look_after_ring();
+    assert_true(kick_count > 0);
+
+    sleep_in_ring(NULL);
+    come_to_rest();
+    filch_ring_destroy(ring);
+}
+
+static int pair[2];
+static filch_op receiving;
+static char byte;
+
+/* An operation that is to be tried once more lies in the inbox until the thread comes to its loop. */
+TEST(who_computes_is_not_kicked_for_what_only_it_can_submit)
+{
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    open_ring();
+    come_to_rest();
+    receiving = filch_op_recv(pair[0], &byte, 1, 0);
+    filch_op_fly(&receiving);
+    assert_true(filch_inbox_put_back(&ring->inbox, &receiving));
+
+    for (int i = 0; i < 10; i++)
+        look_after_ring();
+    assert_int_equal(kick_count, 0);
+
+    assert_int_equal(send(pair[1], "x", 1, 0), 1);
+    while (!filch_op_has_ended(&receiving))
+        sleep_in_ring(NULL);
+    assert_true(receiving.result == 1 && byte == 'x');
+    filch_ring_destroy(ring);
+    close(pair[0]);
+    close(pair[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sleep),
+        cmocka_unit_test(who_computes_is_not_kicked_because_its_bell_has_rung),
+        cmocka_unit_test(a_bell_that_only_the_lookout_has_heard_is_not_slept_over),
+        cmocka_unit_test(who_computes_is_not_kicked_for_what_only_it_can_submit),
     };
     return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
 }

@@ -255,11 +255,9 @@ static void read_stream(filch_ring *ring, filch_op *op, const struct io_uring_cq
     put_into_stream(ring, op, item, is_last, ended);
 }
 
-/* Under `reading`. Returns whether the bell was among them. */
-static bool read_completions(filch_ring *ring, filch_ended *ended)
+/* Under `reading`. */
+static void read_completions(filch_ring *ring, filch_ended *ended)
 {
-    bool has_rung = false;
-
     /* relaxed: under the lock. */
     uint32_t head = filch_load_relaxed(ring->cq_head);
     /* acquire [kernel] */
@@ -269,7 +267,7 @@ static bool read_completions(filch_ring *ring, filch_ended *ended)
         fetch_ahead(ring, head, tail);
         filch_op *op = (filch_op *)(uintptr_t)entry->user_data;
         if (entry->user_data == OF_BELL) {
-            has_rung = true;
+            ring->has_rung = true;
             ring->has_bell = entry->flags & IORING_CQE_F_MORE;
             continue;
         }
@@ -285,17 +283,15 @@ static bool read_completions(filch_ring *ring, filch_ended *ended)
     }
     /* release [kernel] */
     filch_store_release(ring->cq_head, head);
-    return has_rung;
 }
 
 /* Unless somebody else does so, or its thread is about to sleep, which reads them itself. */
-static bool reap(filch_ring *ring, filch_ended *ended)
+static void reap(filch_ring *ring, filch_ended *ended)
 {
     if (!has_completions(ring) || !filch_lock_try(&ring->reading))
-        return false;
-    bool has_rung = read_completions(ring, ended);
+        return;
+    read_completions(ring, ended);
     filch_lock_release(&ring->reading);
-    return has_rung;
 }
 
 static bool has_to_enter(filch_ring *ring)
@@ -351,9 +347,11 @@ static filch_link *wait_in_ring(filch_source *source, const struct timespec *tim
     const struct timespec moment = {.tv_nsec = 1000000};
     if (!watch_bell(ring) || !is_empty)
         timeout = &moment;
-    if (!ended.first && !has_completions(ring))
+    /* If it was read before that the bell has rung, that was perhaps for us: we are called once we are on our way to sleep. */
+    if (!ended.first && !has_completions(ring) && !ring->has_rung)
         enter(ring->fd, filch_ring_unsubmitted(ring), 1, 0, timeout);
     read_completions(ring, &ended);
+    ring->has_rung = false;
     filch_lock_release(&ring->reading);
     return ended.first;
 }
@@ -376,9 +374,8 @@ static filch_link *look_after_ring(filch_source *source, bool *is_near)
         *is_near = true;
     }
     end_served(ring, &ended);
-    /* Its thread may have gone to sleep meanwhile, and be called: then it was the bell for which it waits; or there is something for it to submit. */
-    if (reap(ring, &ended) || !filch_inbox_seems_empty(&ring->inbox))
-        ring_bell(ring);
+    /* What is put into the inbox here, or was said by the bell, its thread finds when it goes to sleep: if it sleeps already, it reads the completions itself. */
+    reap(ring, &ended);
     return ended.first;
 }
 

@@ -31,6 +31,7 @@ struct filch_ring {
 
     filch_lock reading; /* of who reads completions; of its thread while it sleeps */
     bool has_bell;      /* it is being polled */
+    bool has_rung;      /* that was read since its thread was last asleep */
     filch_atomic_u32 *cq_head, *cq_tail;
     struct io_uring_cqe *cq;
     uint32_t cq_mask;
