@@ -7,6 +7,7 @@
 #include <filch/io.h>
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/un.h>
 #include <termios.h>
 
@@ -353,6 +354,52 @@ TEST(a_descriptor_ends_a_message)
     on_pools(receive_descriptor, NULL);
 }
 
+/* It waits with the first half of its bytes. A duplicate of the descriptor is closed with something in flight, which is nothing to it. */
+static void receive_beside_close(filch_slot *f, filch_op *op, const int pair[2])
+{
+    int second = dup(pair[0]), left = 4;
+    filch_op polling = filch_op_poll(second, POLLPRI);
+
+    CHECK(second >= 0 && filch_op_start(f, op) == 0 && filch_op_start(f, &polling) == 0);
+    CHECK(send(pair[1], "abcd", 4, 0) == 4);
+    while (left > 0)
+        CHECK(filch_sleep_ns(f, 100000) == 0 && ioctl(pair[0], FIONREAD, &left) == 0);
+    CHECK(filch_close(f, second) == 0);
+    CHECK(filch_op_wait(f, &polling, FILCH_NO_DEADLINE) == -ECANCELED);
+}
+
+static void receive_all_beside_close(filch_slot *f, void *arg)
+{
+    int pair[2];
+    char bytes[8];
+    struct iovec parts[] = {{bytes, 3}, {bytes + 3, 3}, {NULL, 0}, {bytes + 6, 2}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = COUNT_OF(parts)};
+    filch_op ops[2];
+    (void)arg;
+
+    open_pair(pair);
+    ops[0] = filch_op_recv(pair[0], bytes, sizeof bytes, MSG_WAITALL);
+    ops[1] = filch_op_recvmsg(pair[0], &message, MSG_WAITALL);
+    for (size_t i = 0; i < COUNT_OF(ops); i++) {
+        receive_beside_close(f, &ops[i], pair);
+        CHECK(send(pair[1], "efgh", 4, 0) == 4);
+        CHECK(filch_op_wait(f, &ops[i], FILCH_NO_DEADLINE) == 8 && memcmp(bytes, "abcdefgh", 8) == 0);
+        /* What it has counts, when it is given up, and when there is no more. */
+        receive_beside_close(f, &ops[i], pair);
+        CHECK(filch_op_wait(f, &ops[i], filch_after_ms(1)) == 4);
+    }
+    receive_beside_close(f, &ops[0], pair);
+    CHECK(shutdown(pair[1], SHUT_WR) == 0);
+    CHECK(filch_op_wait(f, &ops[0], FILCH_NO_DEADLINE) == 4);
+    CHECK(filch_op_run(f, &ops[1], FILCH_NO_DEADLINE) == 0);
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
+}
+
+TEST(who_waits_for_all_bytes_does_so_though_a_duplicate_is_closed)
+{
+    on_pools(receive_all_beside_close, NULL);
+}
+
 /* ---- what cannot be asked not to wait -------------------------------------------------------------- */
 
 /* The two sides of a terminal that changes no byte. */
@@ -446,6 +493,7 @@ int main(void)
         cmocka_unit_test(a_message_in_parts_is_received_as_a_whole),
         cmocka_unit_test(a_datagram_is_all_there_is),
         cmocka_unit_test(a_descriptor_ends_a_message),
+        cmocka_unit_test(who_waits_for_all_bytes_does_so_though_a_duplicate_is_closed),
         cmocka_unit_test(a_write_to_a_terminal_is_not_cut),
         cmocka_unit_test(empty_parts_are_nothing_to_a_pipe),
     };

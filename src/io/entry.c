@@ -20,6 +20,21 @@ static void fill_buffer(struct io_uring_sqe *entry, unsigned opcode, const filch
     entry->off = op->offset;
 }
 
+/* Or go on to receive, behind what has come. */
+static void fill_receive(struct io_uring_sqe *entry, unsigned opcode, const filch_op *op)
+{
+    fill_buffer(entry, opcode, op);
+    entry->msg_flags = op->flags;
+    if (opcode == IORING_OP_RECVMSG)
+        entry->len = 1;
+    if (op->mode > 0) {
+        struct iovec rest = filch_op_rest(op);
+        entry->opcode = IORING_OP_RECV;
+        entry->addr = (uint64_t)(uintptr_t)rest.iov_base;
+        entry->len = (uint32_t)rest.iov_len;
+    }
+}
+
 static void fill_itself(struct io_uring_sqe *entry, const filch_op *op)
 {
     switch ((filch_op_code)op->code) {
@@ -36,8 +51,7 @@ static void fill_itself(struct io_uring_sqe *entry, const filch_op *op)
         fill_buffer(entry, IORING_OP_WRITEV, op);
         break;
     case FILCH_OP_recv:
-        fill_buffer(entry, IORING_OP_RECV, op);
-        entry->msg_flags = op->flags;
+        fill_receive(entry, IORING_OP_RECV, op);
         /* Nearly always there is nothing yet: do not try, just wait. */
         entry->ioprio = op->is_patient ? IORING_RECVSEND_POLL_FIRST : 0;
         break;
@@ -46,9 +60,7 @@ static void fill_itself(struct io_uring_sqe *entry, const filch_op *op)
         entry->msg_flags = op->flags | MSG_NOSIGNAL;
         break;
     case FILCH_OP_recvmsg:
-        fill_buffer(entry, IORING_OP_RECVMSG, op);
-        entry->msg_flags = op->flags;
-        entry->len = 1;
+        fill_receive(entry, IORING_OP_RECVMSG, op);
         break;
     case FILCH_OP_sendmsg:
         fill_buffer(entry, IORING_OP_SENDMSG, op);

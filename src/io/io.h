@@ -92,8 +92,12 @@ static inline void filch_ended_add(filch_ended *ended, filch_strand *strand)
 /* Before all else: it has not been tried yet. */
 void filch_op_begin(filch_op *op);
 
-/* What it ends with when it is given up for this reason, or fails so: this, or how many bytes it has received until then. */
+/* What it ends with when it is given up for this reason, or has this result: this, or how many bytes it has received, if it counts them. */
 ssize_t filch_op_fail(const filch_op *op, ssize_t err);
+
+/* Of a ring: it has received so much, or has failed so. True: it waits for more, and filch_op_rest is where the next bytes go, which are received without a message. */
+bool filch_op_goes_on(filch_op *op, ssize_t result);
+struct iovec filch_op_rest(const filch_op *op);
 
 /* Of a recv or recvmsg: carry it out, with these flags besides its own. receive.c. */
 ssize_t filch_op_receive(filch_op *op, unsigned more);

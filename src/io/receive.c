@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receiving by plain system calls, also until all has come.
+ * Receiving by plain system calls, also until all has come; and what of that is to be known of rings.
  *
- * With MSG_WAITALL a call that does not block returns what is there. So the operation counts what it has, and the next call goes on behind that.
+ * With MSG_WAITALL a call that does not block returns what is there. So the operation counts what it has, and the next call goes on behind that. A ring waits for all by itself, but when it takes an operation back by
+ * mistake, that ends with what it has: then the next entry goes on behind that, too.
  */
 #include "io/io.h"
 
@@ -121,4 +122,32 @@ ssize_t filch_op_receive(filch_op *op, unsigned more)
         if (op->mode >= bytes_to_receive(op) || !is_stream(op->fd) || has_descriptors(op))
             return (ssize_t)op->mode;
     }
+}
+
+bool filch_op_goes_on(filch_op *op, ssize_t result)
+{
+    if (result <= 0 || !is_for_all(op))
+        return false;
+    op->mode += (unsigned)result;
+    /* Perhaps that was the end of the stream: then it is told at once. */
+    op->is_patient = false;
+    return op->mode < bytes_to_receive(op) && is_stream(op->fd);
+}
+
+struct iovec filch_op_rest(const filch_op *op)
+{
+    const struct msghdr *message = op->buffer;
+    struct iovec part = {op->buffer, op->bytes};
+    size_t skip = op->mode, left = bytes_to_receive(op) - op->mode;
+
+    for (size_t i = 0; op->code == FILCH_OP_recvmsg && i < message->msg_iovlen; i++) {
+        part = message->msg_iov[i];
+        if (skip < part.iov_len)
+            break;
+        skip -= part.iov_len;
+    }
+    part.iov_base = (char *)part.iov_base + skip;
+    part.iov_len -= skip;
+    part.iov_len = part.iov_len < left ? part.iov_len : left;
+    return part;
 }

@@ -129,7 +129,7 @@ static void end(filch_ring *ring, filch_op *op, ssize_t result, filch_ended *end
     if (op->stage == FILCH_STAGE_STREAM)
         put_into_stream(ring, op, (filch_stream_item){(int)result, FILCH_NO_BUFFER}, true, ended);
     else
-        filch_ended_add(ended, op->stage == FILCH_STAGE_STOP ? end_stop(op) : filch_op_end(op, result));
+        filch_ended_add(ended, op->stage == FILCH_STAGE_STOP ? end_stop(op) : filch_op_end(op, filch_op_fail(op, result)));
 }
 
 static void end_served(filch_ring *ring, filch_ended *ended)
@@ -213,7 +213,7 @@ static bool is_repeated(filch_op *op, int result)
         op->stage = FILCH_STAGE_POLL;
     else
         /* Who closes a descriptor takes back more than is meant: what flies on a duplicate of it, and splices of others. Those that are meant are not carried out again: filch_io_has_closed, is_cancelled. */
-        return is_interrupted(result) || result == -ECANCELED;
+        return is_interrupted(result) || result == -ECANCELED || filch_op_goes_on(op, result);
     return true;
 }
 
