@@ -400,6 +400,30 @@ TEST(who_waits_for_all_bytes_does_so_though_a_duplicate_is_closed)
     on_pools(receive_all_beside_close, NULL);
 }
 
+/* Bytes that are not part of the stream are there, or they are not: nobody waits for them. A first recv tells what is usual there. */
+static void receive_urgent(filch_slot *f, void *arg)
+{
+    int pair[2];
+    char byte;
+    (void)arg;
+
+    open_pair(pair);
+    filch_op op = filch_op_recv(pair[0], &byte, 1, MSG_OOB);
+    ssize_t expected = recv(pair[0], &byte, 1, MSG_OOB | MSG_DONTWAIT) < 0 ? -errno : 0;
+    for (int i = 0; i < 2; i++) {
+        CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == expected);
+        filch_op first = filch_op_recv(pair[0], &byte, 1, 0);
+        CHECK(filch_op_start(f, &first) == 0 && send(pair[1], "x", 1, 0) == 1);
+        CHECK(filch_op_wait(f, &first, FILCH_NO_DEADLINE) == 1);
+    }
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
+}
+
+TEST(urgent_bytes_are_not_waited_for)
+{
+    on_pools(receive_urgent, NULL);
+}
+
 /* ---- what cannot be asked not to wait -------------------------------------------------------------- */
 
 /* The two sides of a terminal that changes no byte. */
@@ -494,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_datagram_is_all_there_is),
         cmocka_unit_test(a_descriptor_ends_a_message),
         cmocka_unit_test(who_waits_for_all_bytes_does_so_though_a_duplicate_is_closed),
+        cmocka_unit_test(urgent_bytes_are_not_waited_for),
         cmocka_unit_test(a_write_to_a_terminal_is_not_cut),
         cmocka_unit_test(empty_parts_are_nothing_to_a_pipe),
     };

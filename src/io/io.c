@@ -444,7 +444,7 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     bool is_to_device, is_file = filch_op_moves_file(op, &is_to_device);
     filch_fd *fd = filch_io_fd(io, op->fd);
     /* relaxed: a hint. */
-    op->is_patient = op->code == FILCH_OP_recv && fd && filch_load_relaxed(&fd->is_socket);
+    op->is_patient = op->code == FILCH_OP_recv && !(op->flags & (MSG_OOB | MSG_ERRQUEUE)) && fd && filch_load_relaxed(&fd->is_socket);
     /* A ring would let a thread of the kernel wait for the queue, which it cannot always take back. */
     bool is_connect_here = op->code == FILCH_OP_connect && !filch_op_events(op);
     bool has_ring = source && filch_source_is_ring(source);
