@@ -6,27 +6,21 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "join/blocking.h"
 #include "join/join.h"
-#include "join/spawn.h"
 #include "join/wait.h"
 
 #include <errno.h>
+#include <filch/blocking.h>
 #include <filch/scope.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #define DEFAULT_RING_ENTRIES 256
 
 /* Descriptors whose operations are counted. Of a larger one, filch_close takes nothing back. */
 #define COUNTED_FDS ((size_t)1 << 20)
-
-/* Between tries of what nothing else tells of. */
-#define FIRST_PAUSE_NS 50000
-#define LAST_PAUSE_NS 10000000
 
 enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
 
@@ -119,7 +113,7 @@ filch_io *filch_io_get(filch_pool *pool)
     return (filch_io *)part;
 }
 
-static filch_ready *get_ready(filch_io *io)
+filch_ready *filch_io_ready(filch_io *io)
 {
     filch_lock_acquire(&io->lock);
     if (!io->ready)
@@ -161,7 +155,7 @@ static filch_source *get_source(filch_io *io, filch_worker *worker)
     if (source)
         return source;
     filch_ring *ring = create_ring(io);
-    filch_ready *ready = ring ? NULL : get_ready(io);
+    filch_ready *ready = ring ? NULL : filch_io_ready(io);
     if (ring) {
         filch_lock_acquire(&io->lock);
         io->rings = filch_ring_before(ring, io->rings);
@@ -235,7 +229,7 @@ uint32_t filch_io_closings(filch_io *io, const filch_op *op)
     return (fd ? filch_load_relaxed(&fd->closings) : 0) + (fd2 ? filch_load_relaxed(&fd2->closings) : 0);
 }
 
-static void count(filch_pool *pool, const filch_op *op, uint32_t change)
+void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change)
 {
     bool is_splice = op->code == FILCH_OP_splice;
     const int fds[] = {op->fd, op->fd2};
@@ -249,172 +243,17 @@ static void count(filch_pool *pool, const filch_op *op, uint32_t change)
     }
 }
 
-/* ---- on a thread ---------------------------------------------------------------------------------- */
-
-typedef struct call {
-    filch_io *io;
-    filch_op *op;
-    uint64_t deadline_ns;
-    int own_fd;         /* for the file of op->fd, and nobody else's; -1: there is none */
-    filch_ready *ready; /* then it keeps op->fd from being closed while the call is made; NULL: nothing does */
-} call;
-
-/* Where the descriptor was closed before this began, its number may be another file's. Later the call has its own, or who closes it waits. */
-static int call_on_thread(void *arg)
-{
-    const call *c = arg;
-    filch_op *op = c->op;
-    int fd = op->fd;
-
-    op->result = c->ready ? filch_ready_begin_try(c->ready, op) : filch_io_has_closed(c->io, op) ? -ECANCELED : 0;
-    if (op->result)
-        return 0;
-    op->fd = c->own_fd >= 0 ? c->own_fd : fd;
-    op->result = op->code == FILCH_OP_open ? filch_op_open(op) : filch_op_call_until(op, c->deadline_ns);
-    op->fd = fd;
-    if (c->ready)
-        filch_ready_end_try(c->ready, op);
-    return 0;
-}
-
-/* A descriptor of the same file, to be closed afterwards; -1: none. Not of what may have locks of fcntl(2): they end when any descriptor of the file is closed. */
-static int duplicate(int fd)
-{
-    struct statx info;
-    bool may_have_locks = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &info) ||
-                          S_ISREG(info.stx_mode) || S_ISBLK(info.stx_mode);
-    return may_have_locks ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-}
-
-/* Between two tries, for a time that grows. 0; or -ETIMEDOUT, -ECANCELED: there is to be no other. */
-static int pause_until(filch_slot *f, uint64_t *pause_ns, uint64_t deadline_ns)
-{
-    uint64_t now_ns = filch_clock_ns(), next_ns = now_ns + *pause_ns;
-
-    if (*pause_ns < LAST_PAUSE_NS)
-        *pause_ns *= 2;
-    return now_ns >= deadline_ns ? -ETIMEDOUT : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
-}
-
-/* On a thread for calls that block. The task waits; if it is cancelled, or its deadline passes, or its descriptor is closed, before the call has begun, that was all. */
-static void call_blocking(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
-{
-    call c = {.io = io, .op = op, .deadline_ns = deadline_ns, .own_fd = duplicate(op->fd)};
-
-    /* What is left waits for a disk, and a close can wait for that; a terminal may be stopped for ever. */
-    if (c.own_fd < 0 && op->fd >= 0)
-        c.ready = get_ready(io);
-    count(io->pool, op, 1);
-    int err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
-    /* An open that waits for somebody else must not keep a thread: it may be the one that the other needs. */
-    for (uint64_t pause_ns = FIRST_PAUSE_NS; !err && filch_op_waits_to_open(op);) {
-        err = pause_until(f, &pause_ns, deadline_ns);
-        if (!err)
-            err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
-    }
-    if (err)
-        op->result = err;
-    if (op->result < 0)
-        filch_op_undo(op);
-    count(io->pool, op, -1u);
-    if (c.own_fd >= 0)
-        close(c.own_fd);
-}
-
 /* ---- start ---------------------------------------------------------------------------------------- */
 
 /* Before a close. */
 static void take_back_all(filch_slot *f, filch_io *io, int fd);
 
-/* Try it. False: it has to wait. A shutdown or a close has happened, whatever it says. */
-static bool try_at_once(filch_op *op)
+bool filch_op_try_at_once(filch_op *op)
 {
     op->result = filch_op_try(op, false);
     return op->code == FILCH_OP_shutdown || op->code == FILCH_OP_close || filch_op_is_impatient(op) ||
            (op->result != -EAGAIN && !filch_op_has_to_be_ready(op));
 }
-
-/* Nothing tells when it can go on: a socket of this machine whose listener has no room in its queue, a descriptor that epoll has no memory for, or anything in a pool that has got no threads. So it is tried again and again,
- * with pauses that grow. */
-static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
-{
-    filch_ready *ready = get_ready(io);
-    uint64_t pause_ns = FIRST_PAUSE_NS;
-
-    count(io->pool, op, 1);
-    for (bool is_over = false; !is_over;) {
-        int err = pause_until(f, &pause_ns, deadline_ns);
-        if (!err)
-            err = ready ? filch_ready_begin_try(ready, op) : filch_io_has_closed(io, op) ? -ECANCELED : 0;
-        if (err) {
-            filch_op_undo(op);
-            op->result = filch_op_fail(op, err);
-            break;
-        }
-        is_over = try_at_once(op);
-        if (ready)
-            filch_ready_end_try(ready, op);
-    }
-    count(io->pool, op, -1u);
-}
-
-/* ---- by a task of its own -------------------------------------------------------------------------- */
-
-/* The task that starts an operation goes on, and nothing carries that out that could be told to: then another task waits for it. */
-typedef struct carrier {
-    filch_scope scope; /* of that task alone: to cancel it */
-    filch_io *io;
-    filch_op *op, own; /* and a copy for whoever carries it out */
-    bool is_call;
-} carrier;
-
-static void carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call, uint64_t deadline_ns)
-{
-    if (is_call)
-        call_blocking(f, io, op, deadline_ns);
-    else
-        try_until(f, io, op, deadline_ns);
-}
-
-static void carry(filch_slot *f, filch_spawned *spawned, int refused)
-{
-    carrier *c = spawned->arg;
-
-    if (!refused)
-        carry_out(f, c->io, &c->own, c->is_call, FILCH_NO_DEADLINE);
-    filch_strand *strand = filch_op_end(c->op, refused ? refused : c->own.result);
-    if (strand)
-        filch_strand_resume(strand);
-}
-
-/* It flies already, and nobody else knows it. False: there is no memory. */
-static bool leave_to_task(filch_io *io, filch_op *op, bool is_call)
-{
-    filch_spawned *spawned;
-    carrier *c = filch_calloc(1, sizeof *c);
-
-    if (!c || filch_scope_open(&c->scope, NULL, io->pool, NULL))
-        goto free_carrier;
-    if (filch_spawn_task(NULL, &c->scope, carry, 0, &spawned))
-        goto close_scope;
-    c->io = io;
-    c->op = op;
-    c->own = *op;
-    c->is_call = is_call;
-    op->carrier = c;
-    spawned->arg = c;
-    count(io->pool, op, 1);
-    filch_spawn_go(spawned);
-    return true;
-
-close_scope:
-    filch_scope_close(NULL, &c->scope);
-free_carrier:
-    free(c);
-    return false;
-}
-
-/* ---- launch ---------------------------------------------------------------------------------------- */
 
 /* True: it flies. False: it has ended, with op->result. `is_left`: the task goes on. */
 static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns, bool is_left)
@@ -424,7 +263,7 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     filch_op_begin(op);
     /* Most of what is tried first in every way needs nothing else: no ring, and no thread of the pool. A close takes back what is in flight before. */
     bool is_tried = op->code != FILCH_OP_close && filch_op_is_tried_first(op);
-    if (filch_dir_call_at_once(strand->pool, op) || (is_tried && try_at_once(op)))
+    if (filch_dir_call_at_once(strand->pool, op) || (is_tried && filch_op_try_at_once(op)))
         return false;
     bool has_thread = move_to_thread(f, strand);
     filch_io *io = filch_io_get(strand->pool);
@@ -435,7 +274,7 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     }
     if (op->code == FILCH_OP_close) {
         take_back_all(f, io, op->fd);
-        return !try_at_once(op);
+        return !filch_op_try_at_once(op);
     }
     if (op->code == FILCH_OP_splice)
         filch_op_prepare_splice(op);
@@ -450,10 +289,10 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     bool has_ring = source && filch_source_is_ring(source);
     bool is_by_ring = has_ring && op->code != FILCH_OP_getdents && !is_file && !is_to_device && !is_connect_here &&
                       !filch_op_waits_to_open(op);
-    if (!is_tried && !is_by_ring && try_at_once(op))
+    if (!is_tried && !is_by_ring && filch_op_try_at_once(op))
         return false;
     bool has_to_block = is_file || (is_to_device && has_ring) || !filch_op_events(op);
-    filch_ready *ready = is_by_ring || has_to_block || !has_thread ? NULL : get_ready(io);
+    filch_ready *ready = is_by_ring || has_to_block || !has_thread ? NULL : filch_io_ready(io);
     op->strand = strand;
     op->is_cancelled = false;
     op->closings = filch_io_closings(io, op);
@@ -461,23 +300,23 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     filch_op_fly(op);
     if (is_by_ring || ready) {
         strand->worker->owes_watch = true;
-        count(strand->pool, op, 1);
+        filch_io_count_op(strand->pool, op, 1);
         if (is_by_ring)
             filch_ring_start((filch_ring *)source, op);
         int err = is_by_ring ? 0 : filch_ready_start(ready, op);
         if (!err)
             return true;
         has_to_block = err == -EPERM; /* no file that is waited for */
-        count(strand->pool, op, -1u);
+        filch_io_count_op(strand->pool, op, -1u);
     }
     bool is_call = (has_to_block && !is_connect_here) || filch_op_has_to_be_ready(op);
     /* Those at the position of a file, and to a device, are in the order in which they were started. */
-    if (is_left && !is_file && !is_to_device && leave_to_task(io, op, is_call))
+    if (is_left && !is_file && !is_to_device && filch_op_leave_to_task(io, op, is_call))
         return true;
     op->strand = NULL;
     /* relaxed: nobody else knows it. */
     filch_store_relaxed(&op->state, FILCH_OP_IDLE);
-    carry_out(f, io, op, is_call, deadline_ns);
+    filch_op_carry_out(f, io, op, is_call, deadline_ns);
     return false;
 }
 
@@ -543,7 +382,7 @@ static void take_back(filch_slot *f, filch_op *op)
     uint64_t patience_ns = FILCH_RING_PATIENCE_NS;
 
     if (op->carrier) {
-        filch_scope_cancel(&((carrier *)op->carrier)->scope);
+        filch_op_cancel_task(op);
         filch_op_await_end(f, op, FILCH_NO_DEADLINE);
     } else if (op->source) {
         do {
@@ -553,7 +392,7 @@ static void take_back(filch_slot *f, filch_op *op)
             patience_ns *= 2;
         } while (filch_op_await_end(f, op, filch_after_ns(patience_ns)) < 0);
     } else {
-        filch_ready_cancel(get_ready(filch_io_get(filch_strand_of(f)->pool)), op);
+        filch_ready_cancel(filch_io_ready(filch_io_get(filch_strand_of(f)->pool)), op);
         filch_op_await_end(f, op, FILCH_NO_DEADLINE);
     }
     if (op->result == -ECANCELED)
@@ -623,17 +462,11 @@ ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
             filch_store_relaxed(&fd->is_socket, 1);
         /* Without a ring: ready, but what it does may block all the same. */
         if (!op->source && !op->carrier && filch_op_has_to_be_ready(op))
-            call_blocking(f, io, op, deadline_ns);
-        count(io->pool, op, -1u);
+            filch_op_carry_out(f, io, op, true, deadline_ns);
+        filch_io_count_op(io->pool, op, -1u);
     }
-    if (op->carrier) {
-        /* It has said DONE, and has nothing more to do than to end. */
-        filch_slot *shield = filch_shield(f);
-        filch_scope_close(f, &((carrier *)op->carrier)->scope);
-        filch_unshield(f, shield);
-        free(op->carrier);
-        op->carrier = NULL;
-    }
+    if (op->carrier)
+        filch_op_end_task(f, op);
     op->strand = NULL;
     /* relaxed: it is the caller's again. */
     filch_store_relaxed(&op->state, FILCH_OP_IDLE);

@@ -53,11 +53,15 @@ filch_io *filch_io_get(filch_pool *pool);
 /* The ring of the thread that runs this strand, which goes on on a thread of the pool for that; NULL: there is none. */
 filch_ring *filch_io_ring(filch_slot *f, filch_strand *strand);
 
+/* For what is not by rings; NULL: there is no memory, or no descriptor, for it. */
+filch_ready *filch_io_ready(filch_io *io);
+
 /* What is known of a descriptor; NULL: it is not one of those that are kept count of. */
 filch_fd *filch_io_fd(filch_io *io, int fd);
 
-/* So many operations more fly on the descriptor. */
+/* So many operations more fly on the descriptor; or on those of this operation. */
 void filch_io_count(filch_pool *pool, int fd, uint32_t change);
+void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change);
 
 /* How often its descriptors have been closed by filch_close; and whether one was since the operation was started, which has taken it back: so it is not to be carried out once more, on what may be another file by now. */
 uint32_t filch_io_closings(filch_io *io, const filch_op *op);
@@ -119,6 +123,9 @@ ssize_t filch_op_open(filch_op *op);
 
 /* It was tried, or opened so: it is an open that waits for somebody else. A ring would open a FIFO as if it were to be non-blocking (Linux 6.18): without its other end, or not at all. */
 bool filch_op_waits_to_open(const filch_op *op);
+
+/* Try it. False: it has to wait. A shutdown or a close has happened, whatever it says. */
+bool filch_op_try_at_once(filch_op *op);
 
 /* It was tried, and is given up: a descriptor that was made non-blocking for it becomes what it was, and one that it has opened is closed. */
 void filch_op_undo(filch_op *op);
@@ -223,5 +230,17 @@ void filch_ready_end_try(filch_ready *ready, const filch_op *op);
 
 /* All of cancel->fd. It flies until nobody tries anything on that descriptor any more. */
 void filch_ready_cancel_all(filch_ready *ready, filch_op *cancel);
+
+/* ---- neither: carry.c --------------------------------------------------------------------------- */
+
+/* As a call, on a thread that may block; or by trying it again and again. The task waits for op->result. */
+void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call, uint64_t deadline_ns);
+
+/* The same by a task of its own, while this one goes on. It flies already, and nobody else knows it. False: there is no memory. */
+bool filch_op_leave_to_task(filch_io *io, filch_op *op, bool is_call);
+
+/* Take it back; and when it is DONE, which it has said as its last, let go of that task. */
+void filch_op_cancel_task(filch_op *op);
+void filch_op_end_task(filch_slot *f, filch_op *op);
 
 #endif
