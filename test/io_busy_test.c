@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define ROUNDS 30
@@ -191,6 +192,95 @@ TEST(who_starts_an_operation_may_compute_until_it_is_done)
     }
 }
 
+/* ---- and while nobody does anything ---------------------------------------------------------------- */
+
+#define WORKERS 4
+
+static filch_atomic_u32 arrived;
+
+/* Each worker has one of them, and does I/O. */
+static int receive_on_each(filch_slot *f, void *arg)
+{
+    int own[2];
+    char byte;
+    (void)arg;
+
+    filch_fetch_add_relaxed(&arrived, 1);
+    while (filch_load_relaxed(&arrived) < WORKERS)
+        sched_yield();
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, own) == 0);
+    CHECK(send(own[1], "x", 1, MSG_NOSIGNAL) == 1 && filch_recv(f, own[0], &byte, 1, 0) == 1);
+    CHECK(close(own[0]) == 0 && close(own[1]) == 0);
+    return 0;
+}
+
+static int receive_byte(filch_slot *f, void *arg)
+{
+    char byte;
+    (void)arg;
+    return filch_recv(f, pair[0], &byte, 1, 0) == 1 ? 0 : -EIO;
+}
+
+/* Until the process has slept and been woken seldom, for a while: not more often than a lookout in a hundredth of that. On a busy machine it may take long to get there. */
+static void await_rest(void)
+{
+    struct rusage before, after;
+    const struct timespec while_ = {.tv_nsec = 200000000};
+
+    do {
+        getrusage(RUSAGE_SELF, &before);
+        nanosleep(&while_, NULL);
+        getrusage(RUSAGE_SELF, &after);
+    } while (after.ru_nvcsw - before.ru_nvcsw > 20);
+}
+
+static filch_pool *pool_that_receives(filch_scope *scope)
+{
+    filch_pool *pool = watched_pool_of(WORKERS);
+
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+    filch_store_relaxed(&arrived, 0);
+    filch_store_relaxed(&is_over, 0);
+    assert_int_equal(filch_scope_open(scope, NULL, pool, NULL), 0);
+    for (int i = 0; i < WORKERS; i++)
+        assert_int_equal(filch_spawn(NULL, scope, receive_on_each, NULL), 0);
+    assert_int_equal(filch_scope_close(NULL, scope), 0);
+    assert_int_equal(filch_scope_open(scope, NULL, pool, NULL), 0);
+    assert_int_equal(filch_spawn(NULL, scope, receive_byte, NULL), 0);
+    return pool;
+}
+
+static void end_receiving(filch_pool *pool, filch_scope *scope)
+{
+    CHECK(send(pair[1], "x", 1, MSG_NOSIGNAL) == 1);
+    assert_int_equal(filch_scope_close(NULL, scope), 0);
+    CHECK(close(pair[0]) == 0 && close(pair[1]) == 0);
+    watched_pool_destroy(pool);
+}
+
+TEST(a_pool_in_which_all_wait_sleeps)
+{
+    filch_scope scope;
+    filch_pool *pool = pool_that_receives(&scope);
+
+    await_rest();
+    end_receiving(pool, &scope);
+}
+
+TEST(where_one_waits_for_the_events_of_all_nobody_looks_after_who_computes)
+{
+    const char *way = getenv("FILCH_IO");
+    if (!way || strncmp(way, "uring", 5) == 0)
+        skip();
+    filch_scope scope;
+    filch_pool *pool = pool_that_receives(&scope);
+
+    assert_int_equal(filch_spawn(NULL, &scope, compute_until_over, NULL), 0);
+    await_rest();
+    filch_store_release(&is_over, 1);
+    end_receiving(pool, &scope);
+}
+
 /* As in programs where one thread waits for all of them. */
 TEST(threads_in_which_signals_are_blocked_are_no_exception)
 {
@@ -258,6 +348,8 @@ int main(void)
         cmocka_unit_test(a_close_takes_back_what_is_in_flight),
         cmocka_unit_test(a_close_takes_back_what_is_behind_something_that_is_refused),
         cmocka_unit_test(who_starts_an_operation_may_compute_until_it_is_done),
+        cmocka_unit_test(a_pool_in_which_all_wait_sleeps),
+        cmocka_unit_test(where_one_waits_for_the_events_of_all_nobody_looks_after_who_computes),
         cmocka_unit_test(threads_in_which_signals_are_blocked_are_no_exception),
     };
     return cmocka_run_group_tests_name("io_busy", tests, watchdog_start, watchdog_stop);

@@ -55,8 +55,7 @@ static void open_ring(void)
 
 static void sleep_in_ring(const struct timespec *timeout)
 {
-    bool has_slept = false;
-    assert_null(ring->source.wait(&ring->source, timeout, &has_slept));
+    assert_null(ring->source.wait(&ring->source, timeout));
 }
 
 static void look_after_ring(void)

@@ -118,6 +118,14 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
     filch_io_count_op(io->pool, op, -1u);
 }
 
+void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call, uint64_t deadline_ns)
+{
+    if (is_call)
+        call_blocking(f, io, op, deadline_ns);
+    else
+        try_until(f, io, op, deadline_ns);
+}
+
 /* ---- by a task of its own -------------------------------------------------------------------------- */
 
 /* The task that starts an operation goes on, and nothing carries that out that could be told to: then another task waits for it. */
@@ -127,14 +135,6 @@ typedef struct carrier {
     filch_op *op, own; /* and a copy for whoever carries it out */
     bool is_call;
 } carrier;
-
-void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call, uint64_t deadline_ns)
-{
-    if (is_call)
-        call_blocking(f, io, op, deadline_ns);
-    else
-        try_until(f, io, op, deadline_ns);
-}
 
 static void carry(filch_slot *f, filch_spawned *spawned, int refused)
 {

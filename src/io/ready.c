@@ -3,7 +3,7 @@
  * Without rings: system calls that do not block, and epoll to know when to try again.
  *
  * An operation that would block is put into the list of its descriptor, and the descriptor is armed for one event. Whoever finds the event takes the operations off the list that it is for, and tries them: an
- * idle worker, one at a time (`watch`), or the thread of this, if it has one; workers that are busy now and then; the lookout, for those that compute.
+ * idle worker, one at a time, or the thread of this, if it has one; workers that are busy now and then; the lookout, for those that compute.
  *
  *     waiting (in a list) --- event ---> being tried --- -EAGAIN ---> waiting
  *        |                                   |
@@ -46,7 +46,6 @@ struct filch_ready {
     filch_io *io;
     int epoll;
     filch_atomic_u32 has_no_pwait2; /* the kernel, or what guards it, does not let us have epoll_pwait2 */
-    filch_lock watch; /* of who sleeps in epoll_wait */
     filch_atomic_u32 poll_count;
 
     filch_lock lock;
@@ -407,16 +406,9 @@ static void hush_ready(filch_source *source)
         ;
 }
 
-static filch_link *wait_ready(filch_source *source, const struct timespec *timeout, bool *has_slept)
+static filch_link *wait_ready(filch_source *source, const struct timespec *timeout)
 {
-    filch_ready *ready = (filch_ready *)source;
-
-    if (!filch_lock_try(&ready->watch))
-        return NULL;
-    *has_slept = true;
-    filch_link *strands = take_events(ready, timeout);
-    filch_lock_release(&ready->watch);
-    return strands;
+    return take_events((filch_ready *)source, timeout);
 }
 
 filch_source *filch_ready_source(filch_ready *ready)

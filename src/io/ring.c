@@ -332,13 +332,12 @@ static bool watch_bell(filch_ring *ring)
     return true;
 }
 
-static filch_link *wait_in_ring(filch_source *source, const struct timespec *timeout, bool *has_slept)
+static filch_link *wait_in_ring(filch_source *source, const struct timespec *timeout)
 {
     filch_ring *ring = (filch_ring *)source;
 
     FILCH_ENDED(ended);
 
-    *has_slept = true;
     /* Nobody else reads completions until it is awake again. The bell may ring, or be taken back with other polls, after we have seen that it is polled, and a kick have that completed: if the lookout read it, we
      * would sleep, and hear nothing. So it is still there when we enter the kernel, which returns at once. */
     filch_lock_acquire(&ring->reading);

@@ -12,18 +12,18 @@
 static enum filch_bed_state nap(filch_worker *worker, const struct timespec *timeout)
 {
     filch_source *source = filch_worker_source(worker);
-    filch_link *strands = NULL;
-    bool has_slept = false;
+    bool is_watching = source && filch_source_watch(source);
+    bool is_away = is_watching && filch_seat_go_away(&worker->seat);
+    filch_link *strands = is_away ? source->wait(source, timeout) : NULL;
+    enum filch_bed_state bed = is_away ? filch_seat_come_back(&worker->seat) : FILCH_BED_EMPTY;
 
-    if (!source || !filch_seat_go_away(&worker->seat))
-        return filch_seat_nap(&worker->seat, timeout);
-    strands = source->wait(source, timeout, &has_slept);
-    enum filch_bed_state bed = filch_seat_come_back(&worker->seat);
     if (bed != FILCH_BED_EMPTY && source->hush)
         source->hush(source);
+    if (is_watching)
+        filch_source_unwatch(source);
     /* Nearly always, it is we who are woken. */
     filch_pool_resume(worker->pool, strands);
-    return has_slept || bed != FILCH_BED_EMPTY ? bed : filch_seat_nap(&worker->seat, timeout);
+    return is_away ? bed : filch_seat_nap(&worker->seat, timeout);
 }
 
 /* What is due is ended in bed: the seat may be somebody else's by then, so nothing of the worker's own is touched but what is its thread's. */

@@ -44,6 +44,12 @@ static void stop(filch_pool *pool)
     filch_store_seq_cst(&pool->lookout, 0);
 }
 
+/* Is the source of this worker alone? Not for one who has the same, and is in bed: it waits there itself, or finds that another does. */
+static bool is_alone_beside(filch_worker *self, filch_worker *worker)
+{
+    return filch_source_is_alone(worker) && filch_worker_source(worker) != filch_worker_source(self);
+}
+
 bool filch_lookout_is_missing(filch_worker *self)
 {
     filch_pool *pool = self->pool;
@@ -63,7 +69,7 @@ bool filch_lookout_begin(filch_worker *self)
     for (unsigned i = 0; !has_few && i < pool->worker_count; i++) {
         filch_worker *worker = pool->workers[i];
         has_few = ready_count_of(worker) - 1 < FILCH_LOOKOUT_FEW ||
-                  (worker != self && filch_source_is_alone(worker));
+                  is_alone_beside(self, worker);
     }
     /* seq_cst [ready-or-lookout] */
     if (!has_few || !filch_cas_seq_cst(&pool->lookout, &nobody, self->index + 1))
@@ -85,7 +91,7 @@ static bool look_after(filch_worker *self, filch_worker *worker, bool has_turned
 {
     filch_pool *pool = self->pool;
 
-    if (worker == self || !filch_source_is_alone(worker))
+    if (!is_alone_beside(self, worker))
         return false;
     filch_source *source = filch_worker_source(worker);
     filch_link *strands = has_turned ? NULL : source->look(source, &pool->is_look_near);
@@ -122,7 +128,7 @@ bool filch_lookout_look(filch_worker *self)
     stop(pool);
     for (unsigned i = 0; !is_lying && i < pool->worker_count; i++) {
         filch_worker *worker = pool->workers[i];
-        is_lying = ready_count_of(worker) > 0 || (worker != self && filch_source_is_alone(worker));
+        is_lying = ready_count_of(worker) > 0 || is_alone_beside(self, worker);
     }
     if (is_lying)
         filch_pool_notify(pool, NULL);

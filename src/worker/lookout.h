@@ -11,13 +11,14 @@
  * if less often than there are strands, these are left lying, and somebody is woken for them. When no worker comes to its loop often any more, it stops. A searching thief, too, takes
  * strands only from a worker that in the last two microseconds came to its loop less often than it has strands; or if these are many.
  *
- * In the same way it looks after the sources of threads that compute (worker/source.h): what has happened there would not be seen before their task ends or waits. A worker
+ * In the same way it looks after the sources of threads that compute (worker/source.h), if nobody sleeps there: what has happened would not be seen before their task ends or waits. A worker
  * that starts an operation, or comes back from waiting for one, and goes on to run something, wakes somebody to be the lookout if there is none (filch_worker_pay_watch in run.c); if somebody searches already, that one will be it when
  * it goes to sleep, or wakes another when it leaves as the last and there is still none.
  *
  * Edges
- *   source-or-lookout  filch_source_show, filch_lookout_is_manned, filch_sleep_pop x stop, filch_sleep_push, filch_sleep_found, filch_source_is_alone
- *                      forbids that a thread counts on a lookout that has stopped, or on one who searches and could become it, and that this one counts on the thread.
+ *   source-or-lookout  filch_source_show, filch_source_unwatch, filch_lookout_is_manned, filch_sleep_pop x stop, filch_sleep_push, filch_sleep_found, filch_source_is_alone, filch_source_watch
+ *                      forbids that a thread counts on a lookout that has stopped, or on one who searches and could become it, and that this one counts on the thread; and the same of who has just left a source
+ *                      and who starts an operation there, or goes to bed because it was watched.
  *   ready-or-lookout  filch_queue_push, filch_lookout_is_manned x stop, filch_queue_is_empty
  *                     forbids that a strand counts on a lookout that has stopped, and that this one does not see the strand.
  */

@@ -12,11 +12,12 @@
  *     e  it has asked its source, and found two strands that may go on; nothing else was started: here it is the second that somebody has to see
  *
  * T2 is worker 1. It goes to sleep (s); or it was the only searcher, has found something and says so (l), while T3, worker 2, sleeps; or it is the lookout, in bed (o), which stops when there
- * is nothing to look after; or it is a guest who gives the seat of a thread that sleeps, T3, back (g); or that was called (c), and is on its way out of bed, a searcher that finds something, or has been given a strand (h), while T3 sleeps. In every execution somebody has to see to the operation: who looks after the source wakes
+ * is nothing to look after; or it is a guest who gives the seat of a thread that sleeps, T3, back (g); or that was called (c), and is on its way out of bed, a searcher that finds something, or has been given a strand (h), while T3 sleeps; or it has the same source, and goes to sleep there, or in its bed if T1 does so already (w); or
+ * it has slept there, and leaves for something else (v), while T3 sleeps. In every execution somebody has to see to the operation: who looks after the source wakes
  * somebody for the strand, and who is woken by T1 would look. One that sleeps on is a deadlock.
  *
- * `source, away`: T1 is worker 0, which goes to sleep in its source. T2 calls it (c), or ends it (e), or sits down on its seat first (g). T3 is the kernel: it ends the operation (k), or does nothing (-). The source sleeps (s), or cannot, and leaves it to the
- * bed (n); or time runs out (t).
+ * `source, away`: T1 is worker 0, which goes to sleep in its source. T2 calls it (c), or ends it (e), or sits down on its seat first (g). T3 is the kernel: it ends the operation (k), or does nothing (-). It sleeps there (s), or in its bed, because another watches
+ * the source (n); or time runs out (t).
  */
 #include <sys/types.h>
 
@@ -87,13 +88,13 @@ static filch_link *look_at_source(filch_source *self, bool *is_near)
     return take(1);
 }
 
-static filch_link *wait_in_source(filch_source *self, const struct timespec *timeout, bool *has_slept)
+static filch_link *wait_in_source(filch_source *self, const struct timespec *timeout)
 {
-    (void)self;
-    *has_slept = sleeper != 'n';
     /* It happens later, when the thread is back. */
-    filch_link *link = what == 'a' ? NULL : take(1);
-    for (int err = 0; *has_slept && !link && err != -ETIMEDOUT; link = what == 'a' ? NULL : take(1)) {
+    bool is_early = what == 'a' && mc_self() == 1;
+    (void)self;
+    filch_link *link = is_early ? NULL : take(1);
+    for (int err = 0; !link && err != -ETIMEDOUT; link = is_early ? NULL : take(1)) {
         /* relaxed: as above. */
         uint32_t word = filch_load_relaxed(&kernel);
         if (word % HAPPENED)
@@ -105,19 +106,25 @@ static filch_link *wait_in_source(filch_source *self, const struct timespec *tim
 
 static void hush_source(filch_source *self)
 {
+    uint32_t word;
     (void)self;
-    /* relaxed: as above. */
-    filch_fetch_add_relaxed(&kernel, -(filch_load_relaxed(&kernel) % HAPPENED));
+    /* relaxed: as above. Who calls says so before it rings. */
+    while ((word = filch_load_relaxed(&kernel)) % HAPPENED == 0)
+        filch_futex_wait(&kernel, word, NULL);
+    filch_fetch_add_relaxed(&kernel, -RUNG);
 }
 
-static void make_source(void)
+/* For a worker; if it is the first to have it, the source is new. */
+static void make_source(unsigned index)
 {
-    source.bell = 7;
-    source.poll = poll_source;
-    source.wait = wait_in_source;
-    source.look = look_at_source;
-    source.hush = hush_source;
-    filch_worker_set_source(pool->workers[0], &source);
+    if (!source.poll) {
+        source.bell = 7;
+        source.poll = poll_source;
+        source.wait = wait_in_source;
+        source.look = look_at_source;
+        source.hush = hush_source;
+    }
+    filch_worker_set_source(pool->workers[index], &source);
 }
 
 /* ---- left: T1 ---------------------------------------------------------------------------------- */
@@ -129,13 +136,23 @@ static void run_for_ever(filch_strand *self)
         filch_futex_wait(&never, 0, NULL);
 }
 
+/* As filch_worker_sleep, with somebody who calls. */
+static void come_back(filch_worker *worker)
+{
+    filch_seat_call(&worker->seat, FILCH_BED_CALLED);
+    mc_check(filch_seat_come_back(&worker->seat) == FILCH_BED_CALLED, "it was called");
+    hush_source(&source);
+    filch_source_unwatch(&source);
+    worker->owes_watch = filch_source_is_alone(worker);
+}
+
 static void leave_source(void)
 {
     filch_worker *worker = pool->workers[0];
 
     switch (what) {
     case 'm':
-        make_source();
+        make_source(0);
         /* fall through */
     case 'o':
         /* relaxed: as in src/io. */
@@ -143,9 +160,7 @@ static void leave_source(void)
         worker->owes_watch = true;
         break;
     case 'b':
-        filch_seat_call(&worker->seat, FILCH_BED_CALLED);
-        mc_check(filch_seat_come_back(&worker->seat) == FILCH_BED_CALLED, "it was called");
-        worker->owes_watch = filch_source_is_alone(worker);
+        come_back(worker);
         break;
     case 'a':
         mc_check(filch_worker_sleep(worker, FILCH_NEVER_NS, false), "it is called");
@@ -182,6 +197,23 @@ static void go_to_sleep(void)
     bool is_lookout = filch_lookout_begin(worker);
     filch_pool_notify_if_work(pool);
     rest(worker, is_lookout);
+}
+
+static void go_to_same_source(void)
+{
+    filch_worker *worker = pool->workers[1];
+
+    filch_sleep_push(&pool->sleep, worker->index, FILCH_ROLE_SEARCHING);
+    mc_check(!filch_lookout_begin(worker), "it waits for the events itself");
+    filch_pool_notify_if_work(pool);
+    mc_check(filch_worker_sleep(worker, FILCH_NEVER_NS, false), "it is called");
+    is_over = true;
+}
+
+static void leave_same_source(void)
+{
+    come_back(pool->workers[1]);
+    filch_worker_pay_watch(pool->workers[1]);
 }
 
 static void look_out(void)
@@ -229,7 +261,9 @@ static void go_away(void)
 {
     filch_worker *worker = pool->workers[0];
 
-    make_source();
+    make_source(0);
+    if (sleeper == 'n')
+        mc_check(filch_source_watch(&source), "another watches");
     filch_fetch_add_relaxed(&source.pending, 1); /* relaxed: as in src/io. */
     worker->haste = 1;
     unsigned calls = 0;
@@ -290,9 +324,21 @@ static filch_strand *make_strand(void)
     return prepare(pool->workers[0], run_for_ever, NULL, NULL);
 }
 
+/* A worker that sleeps. */
+static MC_OUTSIDE bool has_third(void)
+{
+    return strchr("lchv", how);
+}
+
+/* It sleeps there. */
+static void watch(filch_worker *worker)
+{
+    mc_check(filch_source_watch(&source) && filch_seat_go_away(&worker->seat), "nobody has called");
+}
+
 static void setup(void)
 {
-    pool = make_small_pool(how == 'l' || how == 'c' || how == 'h' ? 3 : how == 'a' ? 1 : 2);
+    pool = make_small_pool(has_third() ? 3 : how == 'a' ? 1 : 2);
     strands[0] = make_strand();
     strands[1] = make_strand();
     other = make_strand();
@@ -301,12 +347,16 @@ static void setup(void)
     filch_worker *worker = pool->workers[1];
     filch_store_relaxed(&kernel, HAPPENED);
     if (what != 'm')
-        make_source();
+        make_source(0);
     if (what == 'b' || what == 'a')
         filch_store_relaxed(&source.pending, 1);
+    if (how == 'w' || how == 'v')
+        make_source(1);
     if (what == 'b')
-        mc_check(filch_seat_go_away(&pool->workers[0]->seat), "nobody has called");
-    if (how == 'l' || how == 'c' || how == 'h')
+        watch(pool->workers[0]);
+    if (how == 'v')
+        watch(worker);
+    if (has_third())
         filch_sleep_push(&pool->sleep, 2, FILCH_ROLE_RUNNING);
     if (how == 'o' || how == 'c' || how == 'h') {
         filch_queue_push(&pool->workers[0]->ready, &strands[0]->link);
@@ -324,8 +374,30 @@ static void setup(void)
     }
     if (how == 'o')
         filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
-    else if (how != 'g' && how != 'h')
+    else if (how != 'g' && how != 'v' && how != 'h')
         filch_sleep_search(&pool->sleep, 1);
+}
+
+static void (*second(char role))(void)
+{
+    switch (role) {
+    case 's':
+        return go_to_sleep;
+    case 'l':
+        return leave_searchers;
+    case 'o':
+        return look_out;
+    case 'g':
+        return leave_seat;
+    case 'h':
+        return leave_lookout_with_strand;
+    case 'w':
+        return go_to_same_source;
+    case 'v':
+        return leave_same_source;
+    default:
+        return leave_lookout;
+    }
 }
 
 static int run_left(const char *name, const mc_options *options)
@@ -334,12 +406,15 @@ static int run_left(const char *name, const mc_options *options)
     char program_name[40];
     mc_program program = {.name = program_name, .setup = setup, .threads = {leave_source}};
 
-    for (const char *h = "slochg"; *h; h++)
+    for (const char *h = "slochgwv"; *h; h++)
         for (const char *w = "ombae"; *w; w++) {
             how = *h;
             what = *w;
-            program.threads[1] = how == 's' ? go_to_sleep : how == 'l' ? leave_searchers : how == 'o' ? look_out : how == 'g' ? leave_seat : how == 'h' ? leave_lookout_with_strand : leave_lookout;
-            program.threads[2] = how == 'l' || how == 'c' || how == 'h' ? sleep_on : how == 'g' ? sleep_without_seat : what == 'a' ? call_first : NULL;
+            /* Who found an event leaves nothing at the source; and two do not sleep there. */
+            if ((how == 'w' && what == 'e') || (how == 'v' && strchr("bae", what)))
+                continue;
+            program.threads[1] = second(how);
+            program.threads[2] = has_third() ? sleep_on : how == 'g' ? sleep_without_seat : what == 'a' ? call_first : NULL;
             program.threads[3] = program.threads[2] != call_first && what == 'a' ? call_first : NULL;
             snprintf(program_name, sizeof program_name, "%s %c %c", name, what, how);
             mc_run_and_add(&total, &program, options);
