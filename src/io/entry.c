@@ -94,6 +94,8 @@ static void fill_itself(struct io_uring_sqe *entry, const filch_op *op)
         fill_path(entry, IORING_OP_OPENAT, op);
         entry->open_flags = op->flags | O_CLOEXEC;
         entry->len = op->mode;
+        /* At once the kernel opens what it finds in memory as if it were to be non-blocking, which makes a difference for pipes and devices. What can be opened at once has been. */
+        entry->flags = IOSQE_ASYNC;
         break;
     case FILCH_OP_statx:
         fill_path(entry, IORING_OP_STATX, op);
