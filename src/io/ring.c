@@ -11,7 +11,7 @@
  *
  * What others want of it (to take an operation back) they put into the inbox (inbox.h), and ring the bell: an eventfd that the ring polls.
  *
- * With the kernel: it reads the tail of the submissions that `publish` stores, release, and writes that of the completions, which `reap` loads, acquire; and the head of these the other way round: [kernel], README.md.
+ * With the kernel: it reads the tail of the submissions that `publish` stores, release, and writes that of the completions, which `read_completions` loads, acquire; and the head of these the other way round: [kernel], README.md.
  */
 #include "base/clock.h"
 #include "base/descriptor.h"
