@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A system call that does not return until the test says so, for tests that have their own recv, pwritev2 and close.
+ *
+ * Edges
+ *   held     the task and who tries, by turns: the descriptor whose call does not return yet.
+ *   tried    hold_up -> the task   it is in there.
+ *   goes-on  let_go_on -> hold_up  it may return.
+ */
+#ifndef TEST_HELD_H
+#define TEST_HELD_H
+
+#include "pools.h"
+
+#include <filch/scope.h>
+
+static struct {
+    filch_atomic_u32 fd; /* of which a recv, or a write that may block, is held up; 0: of none */
+    filch_atomic_u32 is_tried, may_go_on;
+} held;
+
+static TEST_UNUSED bool is_held(int fd)
+{
+    /* acquire [held] */
+    return fd > 0 && (uint32_t)fd == filch_load_acquire(&held.fd);
+}
+
+static TEST_UNUSED void hold_up(int fd)
+{
+    if (is_held(fd)) {
+        /* release [tried] */
+        filch_store_release(&held.is_tried, 1);
+        /* acquire [goes-on] */
+        while (!filch_load_acquire(&held.may_go_on))
+            sched_yield();
+        /* release [held] */
+        filch_store_release(&held.fd, 0);
+    }
+}
+
+static TEST_UNUSED int let_go_on(filch_slot *f, void *arg)
+{
+    (void)f;
+    (void)arg;
+    /* release [goes-on] */
+    filch_store_release(&held.may_go_on, 1);
+    return 0;
+}
+
+static TEST_UNUSED void reset_held(void)
+{
+    /* relaxed: nothing is held up. */
+    filch_store_relaxed(&held.is_tried, 0);
+    filch_store_relaxed(&held.may_go_on, 0);
+}
+
+#endif
