@@ -426,7 +426,7 @@ static void close_with_a_fork(filch_slot *f, void *arg)
 
     f = filch_fork(f, give_event, &t);
     CHECK(filch_scope_close(f, &scope) == -ENOMEM);
-    filch_join(f, mark);
+    f = filch_join(f, mark);
 
     filch_event_set(&rest.event);
     CHECK(filch_scope_close(f, &others) == -ENOMEM);

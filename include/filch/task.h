@@ -85,7 +85,8 @@ extern "C" {
  * left, the task has been run on return. */
 FILCH_API filch_slot *filch_fork(filch_slot *f, filch_fn *fn, void *arg);
 
-/* Join all that was forked since the handle was `mark`, newest first. Returns `mark`. Tasks that were
+/* Join all that was forked since the handle was `mark`, newest first. Returns `mark`, the handle to go on with: with the old one, a wait would offer
+ * what was joined once more. Tasks that were
  * not stolen run here; for one that was, the strand is suspended until it is complete. */
 FILCH_API filch_slot *filch_join(filch_slot *f, filch_slot *mark);
 
