@@ -65,6 +65,10 @@ static int run(filch_slot *f, void *arg)
     if (err)
         return err;
     err = filch_scope_open(&consumers, f, NULL, NULL);
+    if (err) {
+        filch_scope_close(f, &producers);
+        return err;
+    }
     for (int i = 0; i < PRODUCERS && !err; i++)
         err = filch_spawn(f, &producers, produce, shop);
     for (int i = 0; i < CONSUMERS && !err; i++)

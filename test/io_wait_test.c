@@ -506,6 +506,64 @@ TEST(empty_parts_are_nothing_to_a_pipe)
     use_named_pipe(NULL, NULL);
 }
 
+/* ---- where there is always something to read ------------------------------------------------------ */
+
+typedef struct turns {
+    filch_scope readers;
+    int pair[2], file;
+} turns;
+
+static int read_on(filch_slot *f, void *arg)
+{
+    const turns *t = arg;
+    ssize_t got;
+    char byte;
+
+    while ((got = filch_pread(f, t->file, &byte, 1, 0)) == 1)
+        ;
+    CHECK(got == -ECANCELED);
+    return (int)got;
+}
+
+static int cancel_when_told(filch_slot *f, void *arg)
+{
+    turns *t = arg;
+    char byte;
+
+    CHECK(filch_recv(f, t->pair[0], &byte, 1, 0) == 1);
+    filch_scope_cancel(&t->readers);
+    return 0;
+}
+
+/* What a task reads is always there. Others have their turn all the same, and one of them ends it. */
+static void read_for_ever(filch_slot *f, void *arg)
+{
+    turns t;
+    filch_scope scope;
+    (void)arg;
+
+    open_pair(t.pair);
+    t.file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK(t.file >= 0);
+    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(&t.readers, f, NULL, NULL) == 0);
+    CHECK(filch_spawn(f, &scope, cancel_when_told, &t) == 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(filch_spawn(f, &t.readers, read_on, &t) == 0);
+    CHECK(filch_yield(f) == 0);
+    CHECK(filch_send(f, t.pair[1], "a", 1, 0) == 1);
+    CHECK(filch_scope_close(f, &t.readers) == -ECANCELED);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    CHECK(filch_close(f, t.file) == 0);
+    for (int i = 0; i < 2; i++)
+        CHECK(filch_close(f, t.pair[i]) == 0);
+}
+
+TEST(who_always_finds_something_to_read_lets_others_run_and_is_cancelled)
+{
+    on_pools(read_for_ever, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +579,7 @@ int main(void)
         cmocka_unit_test(urgent_bytes_are_not_waited_for),
         cmocka_unit_test(a_write_to_a_terminal_is_not_cut),
         cmocka_unit_test(empty_parts_are_nothing_to_a_pipe),
+        cmocka_unit_test(who_always_finds_something_to_read_lets_others_run_and_is_cancelled),
     };
     return cmocka_run_group_tests_name("io_wait", tests, watchdog_start, watchdog_stop);
 }

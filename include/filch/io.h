@@ -11,12 +11,13 @@
  *         return filch_close(FILCH_HERE, fd);
  *     }
  *
- * While a task waits for the kernel its worker runs others, and what the task has forked can be stolen. All calls take the handle `f` (FILCH_HERE in a
- * task); with NULL, on a thread of one's own, they block that thread. They return what the system call of that name does, or -errno; errno is not used. None fails with -EINTR. Sends
+ * While a task waits for the kernel its worker runs others, and what the task has forked can be stolen. All calls take the handle `f` (that of a scope's task, FILCH_HERE in a
+ * FILCH_TASK); with NULL, on a thread of one's own, they block that thread. They return what the system call of that name does, or -errno; errno is not used. None fails with -EINTR. Sends
  * raise no SIGPIPE: -EPIPE says it; writes do, as write(2). Like the system calls they may do less than asked for, but for those that end in _all.
  *
  * A task whose scope is cancelled gets -ECANCELED (filch/scope.h), one whose deadline has passed -ETIMEDOUT, one for whose forks there is no memory -ENOMEM (filch/wait.h); then the operation has been taken back, and the buffer is the caller's
- * again. If it was too late to take it back, its result is returned, so that no byte is lost. An operation that need not wait succeeds in a cancelled task, too.
+ * again. If it was too late to take it back, its result is returned, so that no byte is lost. An operation that need not wait succeeds in a cancelled task, too; but after 16 of
+ * them a task lets others run (filch_yield), and if it is cancelled by then, the next is not carried out: -ECANCELED. filch_close closes in any case, and need not be shielded.
  *
  * Each call is an operation that is run at once. With the operation itself in hand it can have a deadline, and several can be in flight:
  *

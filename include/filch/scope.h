@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-/* A task of a scope. `f` is its handle. Returns 0 or -errno: the scope keeps the first error. */
+/* A task of a scope. `f` is its handle. Returns 0 or -errno: the scope keeps the first error. A positive value, as of filch_send_all, counts as 0. */
 typedef int filch_task_fn(filch_slot *f, void *arg);
 
 /* Zero means the default, everywhere but in `size`. */
@@ -86,7 +86,7 @@ FILCH_API int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn 
                                size_t bytes);
 
 /*
- * Wait until all tasks have ended. The scope is gone then. Returns the first error of a task; else -ETIMEDOUT if the deadline has cancelled it, -ECANCELED if
+ * Wait until all tasks have ended. The scope is gone then. Returns the first error of a task (-ECANCELED, once the scope is cancelled, is none); else -ETIMEDOUT if the deadline has cancelled it, -ECANCELED if
  * somebody else did; else 0. If the caller itself is cancelled while it waits here, it cancels the scope, and goes on waiting. If nobody can run what the caller has forked (-ENOMEM, filch/wait.h), it cancels the scope, too, and
  * that is the error unless a task had one. -EDEADLK: a task of this very scope, which would wait for its own end, has called it, and nothing was done.
  */

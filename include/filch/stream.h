@@ -9,6 +9,9 @@
  *             filch_close(f, fd);
  *     filch_stream_close(f, &incoming);
  *
+ * (Tasks that have not begun when their scope is cancelled do not run: a server that goes on after that keeps a list of what they were to close, or lets them
+ * begin in a scope of their own that is not cancelled.)
+ *
  *     filch_stream bytes;
  *     filch_stream_recv(&bytes, fd, 0);
  *     while ((got = filch_stream_next(f, &bytes, filch_after_ms(5000))) > 0)

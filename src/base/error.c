@@ -26,7 +26,7 @@ const char *filch_strerror(int err)
     case EBUSY:
         return "in use: something is still open or in flight";
     case EPIPE:
-        return "closed: nobody receives at the other end";
+        return "closed: the other end is gone, or nothing more will come";
     case EDEADLK:
         return "a task would wait for itself";
     case EOWNERDEAD:

@@ -22,6 +22,9 @@
 /* Descriptors whose operations are counted. Of a larger one, filch_close takes nothing back. */
 #define COUNTED_FDS ((size_t)1 << 20)
 
+/* So many operations of a task in a row need not wait, and then others have their turn. */
+#define AT_ONCE_MAX 16
+
 enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
 
 /* ---- the part of the pool ---------------------------------------------------------------------- */
@@ -473,6 +476,15 @@ ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
     return outcome < 0 && op->result == -ECANCELED ? outcome : op->result;
 }
 
+/* Where there is always something to read, a task would never wait, and keep its worker: so now and then it lets others run, and learns that it is cancelled. A close happens in any case. */
+static int take_turn(filch_slot *f, filch_strand *strand, const filch_op *op)
+{
+    if (strand->at_once < AT_ONCE_MAX || op->code == FILCH_OP_close)
+        return 0;
+    strand->at_once = 0;
+    return filch_yield(f);
+}
+
 ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 {
     filch_strand *strand = strand_of(f);
@@ -483,7 +495,13 @@ ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns)
         filch_op_begin(op);
         return filch_op_call_until(op, deadline_ns);
     }
-    return launch(f, strand, op, deadline_ns, false) ? filch_op_wait(f, op, deadline_ns) : op->result;
+    int err = take_turn(f, strand, op);
+    if (err)
+        return err;
+    if (launch(f, strand, op, deadline_ns, false))
+        return filch_op_wait(f, op, deadline_ns);
+    strand->at_once++;
+    return op->result;
 }
 
 /* ---- several at once ------------------------------------------------------------------------------ */

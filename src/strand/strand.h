@@ -56,6 +56,7 @@ struct filch_strand {
     void (*body)(filch_strand *self); /* called when the strand is entered anew */
     void *argument;                   /* what body runs: a stolen slot or a job */
     unsigned open_forks;              /* checked builds: forks without a join */
+    unsigned at_once;                 /* operations since its last turn that did not have to wait: src/io/io.c */
     bool keeps_all; /* publishes nothing: its handle does not say which slots hold tasks */
     size_t pushed,
         kept; /* where entries are claimed: pushed since the last sweep; found alive by it */
