@@ -12,7 +12,10 @@
 
 #include "pools.h"
 
+#include <errno.h>
 #include <filch/scope.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 
 static struct {
     filch_atomic_u32 fd; /* of which a recv, or a write that may block, is held up; 0: of none */
@@ -52,6 +55,19 @@ static TEST_UNUSED void reset_held(void)
     /* relaxed: nothing is held up. */
     filch_store_relaxed(&held.is_tried, 0);
     filch_store_relaxed(&held.may_go_on, 0);
+}
+
+/* What pwritev2 of libc does: emulators have no such call, and then there are no flags. */
+static TEST_UNUSED ssize_t really_pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
+{
+    ssize_t result = syscall(SYS_pwritev2, fd, parts, (long)count, (unsigned long)offset, 0L, (long)flags);
+
+    if (result >= 0 || errno != ENOSYS)
+        return result;
+    if (flags == 0)
+        return offset == -1 ? writev(fd, parts, count) : pwritev(fd, parts, count, offset);
+    errno = EOPNOTSUPP;
+    return -1;
 }
 
 #endif

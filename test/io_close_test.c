@@ -43,7 +43,7 @@ ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int
 {
     if (is_idle(fd))
         return 0;
-    return syscall(SYS_pwritev2, fd, parts, (long)count, (unsigned long)offset, 0L, (long)flags);
+    return really_pwritev2(fd, parts, count, offset, flags);
 }
 
 ssize_t send(int fd, const void *buffer, size_t bytes, int flags)

@@ -31,7 +31,7 @@ ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int
         return -1;
     }
     hold_up(fd);
-    return syscall(SYS_pwritev2, fd, parts, (long)count, (unsigned long)offset, 0L, (long)flags);
+    return really_pwritev2(fd, parts, count, offset, flags);
 }
 
 int close(int fd)
