@@ -171,7 +171,10 @@ void filch_ring_start(filch_ring *ring, filch_op *op)
 {
     /* relaxed: of its thread; the reader of completions may be another, hence no plain store. */
     filch_fetch_add_relaxed(&ring->source.pending, 1);
-    if (prepare(ring, op))
+    bool has_place = prepare(ring, op);
+    /* Once more, now that it was read: whoever learns of its end may write to it. */
+    filch_op_fly(op);
+    if (has_place)
         publish(ring);
     else
         filch_inbox_push(&ring->inbox, op);
