@@ -103,7 +103,8 @@ static void run(filch_slot *f, void *arg)
     for (int i = 0; !err && i < CLIENTS; i++)
         err = filch_spawn(f, &scope, ask, NULL);
     int closed = filch_scope_close(f, &scope);
-    printf("%d clients, %d answers each: %s\n", CLIENTS, ROUNDS, err || closed ? "failed" : "all right");
+    printf("%d clients, %d answers each: %s\n", CLIENTS, ROUNDS,
+           err || closed ? "failed" : "all right");
 }
 
 int main(int argc, char **argv)

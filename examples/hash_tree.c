@@ -88,7 +88,8 @@ static void fail(const place *at, int err)
 
 static int spawn_at(filch_slot *f, const place *at, filch_task_fn *fn)
 {
-    return filch_spawn_copy(f, &at->walk->scope, fn, at, offsetof(place, path) + strlen(at->path) + 1);
+    return filch_spawn_copy(f, &at->walk->scope, fn, at,
+                            offsetof(place, path) + strlen(at->path) + 1);
 }
 
 /* Hash what the descriptor has, and close it. */
@@ -218,7 +219,8 @@ static void run(filch_slot *f, void *arg)
     if (err)
         printf("%s\n", filch_strerror(err));
     else
-        printf("%" PRIu64 " files, %" PRIu64 " bytes, %016" PRIx64 "\n", result.files, result.bytes, result.hash);
+        printf("%" PRIu64 " files, %" PRIu64 " bytes, %016" PRIx64 "\n", result.files, result.bytes,
+               result.hash);
     if (!err && result.failures)
         printf("%" PRIu64 " could not be read\n", result.failures);
 }

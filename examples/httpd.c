@@ -59,10 +59,20 @@ static const char *reason_of(int status)
     static const struct {
         int status;
         const char *reason;
-    } all[] = {{200, "OK"}, {206, "Partial Content"}, {301, "Moved Permanently"}, {304, "Not Modified"},
-               {400, "Bad Request"}, {403, "Forbidden"}, {404, "Not Found"}, {405, "Method Not Allowed"},
-               {408, "Request Timeout"}, {414, "URI Too Long"}, {416, "Range Not Satisfiable"},
-               {431, "Request Header Fields Too Large"}, {501, "Not Implemented"}, {503, "Service Unavailable"},
+    } all[] = {{200, "OK"},
+               {206, "Partial Content"},
+               {301, "Moved Permanently"},
+               {304, "Not Modified"},
+               {400, "Bad Request"},
+               {403, "Forbidden"},
+               {404, "Not Found"},
+               {405, "Method Not Allowed"},
+               {408, "Request Timeout"},
+               {414, "URI Too Long"},
+               {416, "Range Not Satisfiable"},
+               {431, "Request Header Fields Too Large"},
+               {501, "Not Implemented"},
+               {503, "Service Unavailable"},
                {505, "HTTP Version Not Supported"}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].status == status)
@@ -72,11 +82,20 @@ static const char *reason_of(int status)
 
 static const char *type_of(const char *path)
 {
-    static const char *const all[][2] = {
-        {".html", "text/html; charset=utf-8"}, {".css", "text/css; charset=utf-8"}, {".js", "text/javascript; charset=utf-8"},
-        {".txt", "text/plain; charset=utf-8"}, {".json", "application/json"}, {".svg", "image/svg+xml"}, {".png", "image/png"},
-        {".jpg", "image/jpeg"}, {".gif", "image/gif"}, {".webp", "image/webp"}, {".ico", "image/x-icon"},
-        {".woff2", "font/woff2"}, {".wasm", "application/wasm"}, {".pdf", "application/pdf"}};
+    static const char *const all[][2] = {{".html", "text/html; charset=utf-8"},
+                                         {".css", "text/css; charset=utf-8"},
+                                         {".js", "text/javascript; charset=utf-8"},
+                                         {".txt", "text/plain; charset=utf-8"},
+                                         {".json", "application/json"},
+                                         {".svg", "image/svg+xml"},
+                                         {".png", "image/png"},
+                                         {".jpg", "image/jpeg"},
+                                         {".gif", "image/gif"},
+                                         {".webp", "image/webp"},
+                                         {".ico", "image/x-icon"},
+                                         {".woff2", "font/woff2"},
+                                         {".wasm", "application/wasm"},
+                                         {".pdf", "application/pdf"}};
     const char *dot = strrchr(path, '.');
     for (size_t i = 0; dot && i < sizeof all / sizeof *all; i++)
         if (strcmp(dot, all[i][0]) == 0)
@@ -101,7 +120,8 @@ __attribute__((format(printf, 2, 3))) static void say(connection *c, const char 
 {
     va_list list;
     va_start(list, format);
-    c->out_bytes += (size_t)vsnprintf(c->out + c->out_bytes, sizeof c->out - c->out_bytes, format, list);
+    c->out_bytes +=
+        (size_t)vsnprintf(c->out + c->out_bytes, sizeof c->out - c->out_bytes, format, list);
     va_end(list);
 }
 
@@ -143,7 +163,8 @@ static int answer(filch_slot *f, connection *c, int status, uint64_t file_bytes)
         say(c, "Allow: GET, HEAD\r\n");
     if (status == 416)
         say(c, "Content-Range: bytes */%" PRIu64 "\r\n", file_bytes);
-    say(c, "Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", bytes, c->request.is_head ? "" : body);
+    say(c, "Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", bytes,
+        c->request.is_head ? "" : body);
     return flush(f, c);
 }
 
@@ -241,9 +262,12 @@ static int answer_file(filch_slot *f, connection *c, int file, const char *type)
     }
     say_status(c, r->has_range ? 206 : 200);
     if (r->has_range)
-        say(c, "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", first, first + bytes - 1, size);
-    say(c, "Content-Type: %s\r\nContent-Length: %" PRIu64 "\r\nLast-Modified: %s\r\nAccept-Ranges: bytes\r\n\r\n", type,
-        bytes, date);
+        say(c, "Content-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", first,
+            first + bytes - 1, size);
+    say(c,
+        "Content-Type: %s\r\nContent-Length: %" PRIu64
+        "\r\nLast-Modified: %s\r\nAccept-Ranges: bytes\r\n\r\n",
+        type, bytes, date);
     return r->is_head ? flush(f, c) : send_file(f, c, file, first, bytes);
 }
 
@@ -291,7 +315,8 @@ static int receive_head(filch_slot *f, connection *c)
             int head = http_parse(&c->request, c->in, c->in_bytes);
             if (head != 0)
                 return head;
-            enough_bytes = MIN(2 * c->in_bytes, c->in_bytes < HTTP_LINE_MAX ? HTTP_LINE_MAX : HTTP_HEAD_MAX);
+            enough_bytes =
+                MIN(2 * c->in_bytes, c->in_bytes < HTTP_LINE_MAX ? HTTP_LINE_MAX : HTTP_HEAD_MAX);
         }
         filch_op op = filch_op_recv(c->fd, c->in + c->in_bytes, sizeof c->in - c->in_bytes, 0);
         ssize_t got = filch_op_run(f, &op, deadline_ns);
@@ -379,7 +404,8 @@ static void ask(filch_slot *f, int fd, const char *request)
         if (!body && (body = strstr(text, "\r\n\r\n"))) {
             const char *length = strstr(text, "Content-Length: ");
             body += 4;
-            want = (size_t)(body - text) + (length && request[0] != 'H' ? strtoul(length + 16, NULL, 10) : 0);
+            want = (size_t)(body - text) +
+                   (length && request[0] != 'H' ? strtoul(length + 16, NULL, 10) : 0);
         }
     }
     text[used] = 0;
@@ -483,13 +509,16 @@ int main(int argc, char **argv)
     }
     bool is_demo = optind == argc;
     if (!is_understood || (!is_demo && argc - optind < 2)) {
-        fprintf(stderr, "usage: httpd [-n connections] [-t ms] [-k ms] [-c] <root> <port> [<workers>]\n");
+        fprintf(stderr,
+                "usage: httpd [-n connections] [-t ms] [-k ms] [-c] <root> <port> [<workers>]\n");
         return 2;
     }
     options.workers = argc - optind > 2 ? number(argv[optind + 2], 1000) : 0;
 
-    server.root = is_demo ? make_demo_root(demo_path) : open(argv[optind], O_PATH | O_DIRECTORY | O_CLOEXEC);
-    server.listener = server.root >= 0 ? listen_at(is_demo ? 0 : number(argv[optind + 1], 65535)) : -1;
+    server.root =
+        is_demo ? make_demo_root(demo_path) : open(argv[optind], O_PATH | O_DIRECTORY | O_CLOEXEC);
+    server.listener =
+        server.root >= 0 ? listen_at(is_demo ? 0 : number(argv[optind + 1], 65535)) : -1;
     /* Signals are read like a file, by a task: so all threads block them. */
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);

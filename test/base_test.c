@@ -112,8 +112,7 @@ TEST(counts_under_a_lock_add_up)
     filch_lock_init(&tally.lock);
 
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, count_under_lock, &tally),
-                         0);
+        assert_int_equal(pthread_create(&threads[i], NULL, count_under_lock, &tally), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 

@@ -168,15 +168,14 @@ TEST(garbage_does_not_hide_the_quota_of_a_parent)
     fake_file("600000 100000\n", "/sys/fs/cgroup/pod/cpu.max");
 
     assert_int_equal(cpus(), 6);
-    assert_string_equal(
-        why, "cgroup quota 6 CPUs (/pod), '200000 100000 more' of /pod/app ignored");
+    assert_string_equal(why,
+                        "cgroup quota 6 CPUs (/pod), '200000 100000 more' of /pod/app ignored");
 }
 
 TEST(nonsense_numbers_are_garbage)
 {
-    static const char *const nonsense[] = {"0 100000", "100000 0", "-5 100000",
-                                           "1.5 1",    "+1 1",     "maximum 1",
-                                           "100000",   "0x10 1"};
+    static const char *const nonsense[] = {"0 100000", "100000 0",  "-5 100000", "1.5 1",
+                                           "+1 1",     "maximum 1", "100000",    "0x10 1"};
     we_are("0::/app\n", V2_MOUNT);
 
     for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {

@@ -54,7 +54,8 @@ static TEST_UNUSED ended run_in_child(void (*fn)(void *arg), void *arg)
         /* cmocka and sanitizers have their own ideas. */
         signal(SIGSEGV, SIG_DFL);
         signal(SIGABRT, SIG_DFL);
-        struct sigaction once = {.sa_handler = report_and_end, .sa_flags = SA_RESETHAND | SA_NODEFER};
+        struct sigaction once = {.sa_handler = report_and_end,
+                                 .sa_flags = SA_RESETHAND | SA_NODEFER};
         sigaction(SIGALRM, &once, NULL);
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);

@@ -32,8 +32,8 @@ static inline int fake_tree_create(void **state)
     return mkdtemp(fake_root) ? 0 : -1;
 }
 
-static inline int fake_tree_remove_one(const char *path, const struct stat *info,
-                                       int type, struct FTW *where)
+static inline int fake_tree_remove_one(const char *path, const struct stat *info, int type,
+                                       struct FTW *where)
 {
     (void)info, (void)type, (void)where;
     return remove(path);
@@ -46,8 +46,8 @@ static inline int fake_tree_remove(void **state)
 }
 
 /* Write a file, with all directories on the way. */
-__attribute__((format(printf, 2, 3))) static inline void
-fake_file(const char *text, const char *path_format, ...)
+__attribute__((format(printf, 2, 3))) static inline void fake_file(const char *text,
+                                                                   const char *path_format, ...)
 {
     char path[PATH_MAX];
     va_list arguments;
@@ -68,7 +68,6 @@ fake_file(const char *text, const char *path_format, ...)
     assert_int_equal(fclose(file), 0);
 }
 
-#define IN_FAKE_TREE(test)                                                               \
-    cmocka_unit_test_setup_teardown(test, fake_tree_create, fake_tree_remove)
+#define IN_FAKE_TREE(test) cmocka_unit_test_setup_teardown(test, fake_tree_create, fake_tree_remove)
 
 #endif

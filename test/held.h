@@ -58,9 +58,11 @@ static TEST_UNUSED void reset_held(void)
 }
 
 /* What pwritev2 of libc does: emulators have no such call, and then there are no flags. */
-static TEST_UNUSED ssize_t really_pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
+static TEST_UNUSED ssize_t really_pwritev2(int fd, const struct iovec *parts, int count,
+                                           off_t offset, int flags)
 {
-    ssize_t result = syscall(SYS_pwritev2, fd, parts, (long)count, (unsigned long)offset, 0L, (long)flags);
+    ssize_t result =
+        syscall(SYS_pwritev2, fd, parts, (long)count, (unsigned long)offset, 0L, (long)flags);
 
     if (result >= 0 || errno != ENOSYS)
         return result;

@@ -332,7 +332,8 @@ static void use_urgent_signals(void *arg)
 TEST(signals_that_a_program_sends_itself_are_its_own)
 {
 #if defined(TEST_TSAN) || defined(TEST_EMULATED)
-    print_message("ThreadSanitizer and the emulator do not let a child start threads when its parent had some: skipped\n");
+    print_message("ThreadSanitizer and the emulator do not let a child start threads when its "
+                  "parent had some: skipped\n");
     skip();
 #endif
     ended c = run_in_child(use_urgent_signals, NULL);

@@ -226,7 +226,8 @@ static int listen_in_vain(struct sockaddr_in *address, int fds[5])
     socklen_t length = sizeof *address;
 
     fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    *address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    *address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     CHECK(bind(fds[0], (struct sockaddr *)address, sizeof *address) == 0 && listen(fds[0], 0) == 0);
     CHECK(getsockname(fds[0], (struct sockaddr *)address, &length) == 0);
     for (int i = 1; i < 5; i++) {
@@ -259,7 +260,8 @@ static void reuse_number(filch_slot *f, void *arg)
     CHECK(filch_sleep_ns(f, 1000000) == 0 && !filch_op_is_done(&op));
     filch_op_cancel(f, &op);
     CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == -ECANCELED);
-    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0 && filch_close(f, second) == 0);
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0 &&
+          filch_close(f, second) == 0);
     for (int i = 0; i < count; i++)
         CHECK(filch_close(f, fds[i]) == 0);
 }
@@ -292,7 +294,8 @@ static void wait_without_epoll(filch_slot *f, void *arg)
     open_pair(pair);
     /* relaxed: for ourselves. */
     filch_store_relaxed(&refused_fd, (uint32_t)pair[0]);
-    filch_op receiving = filch_op_recv(pair[0], &byte, 1, 0), reading = filch_op_read(pair[0], &byte, 1);
+    filch_op receiving = filch_op_recv(pair[0], &byte, 1, 0),
+             reading = filch_op_read(pair[0], &byte, 1);
     CHECK(filch_op_run(f, &receiving, filch_after_ms(2)) == -ETIMEDOUT);
     CHECK(filch_op_run(f, &reading, filch_after_ms(2)) == -ETIMEDOUT);
     CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);

@@ -28,7 +28,8 @@ enum { SKIPPED = 77 };
 static void assert_child(void (*fn)(void *arg), void *arg)
 {
 #if defined(TEST_TSAN) || defined(TEST_EMULATED)
-    print_message("ThreadSanitizer and the emulator do not let a child start threads when its parent had some: skipped\n");
+    print_message("ThreadSanitizer and the emulator do not let a child start threads when its "
+                  "parent had some: skipped\n");
     skip();
 #endif
     ended c = run_in_child(fn, arg);
@@ -181,7 +182,8 @@ static void reset_peer(filch_slot *f, void *arg)
     (void)arg;
 
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 1) == 0);
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 &&
+          listen(listener, 1) == 0);
     CHECK(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
     int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK(filch_connect(f, client, (struct sockaddr *)&address, sizeof address) == 0);

@@ -27,10 +27,12 @@ static void use_files(filch_slot *f, void *arg)
     CHECK(memcmp(buffer, "file", 4) == 0);
     CHECK(filch_read(f, fd, buffer, 2) == 2 && memcmp(buffer, ", ", 2) == 0);
     struct iovec parts[2] = {{buffer, 1}, {buffer + 10, 3}};
-    CHECK(filch_readv(f, fd, parts, 2) == 4 && buffer[0] == 'f' && memcmp(buffer + 10, "ile", 3) == 0);
+    CHECK(filch_readv(f, fd, parts, 2) == 4 && buffer[0] == 'f' &&
+          memcmp(buffer + 10, "ile", 3) == 0);
     struct iovec more[2] = {{(void *)"ab", 2}, {(void *)"c", 1}};
     CHECK(filch_writev(f, fd, more, 2) == 3);
-    CHECK(filch_pread(f, fd, buffer, sizeof buffer, 0) == 14 && memcmp(buffer, "HELLO, fileabc", 14) == 0);
+    CHECK(filch_pread(f, fd, buffer, sizeof buffer, 0) == 14 &&
+          memcmp(buffer, "HELLO, fileabc", 14) == 0);
     CHECK(filch_fsync(f, fd, false) == 0 && filch_fsync(f, fd, true) == 0);
     CHECK(filch_statx(f, fd, "", AT_EMPTY_PATH, STATX_SIZE, &info) == 0 && info.stx_size == 14);
     CHECK(filch_close(f, fd) == 0);
@@ -62,13 +64,16 @@ static void send_files(filch_slot *f, void *arg)
     CHECK(filch_pwrite(f, fd, "0123456789", 10, 0) == 10);
     CHECK(pipe(ends) == 0);
     open_pair(pair);
-    CHECK(filch_sendfile(f, ends[1], fd, 2, 5) == 5 && filch_read(f, ends[0], buffer, sizeof buffer) == 5);
+    CHECK(filch_sendfile(f, ends[1], fd, 2, 5) == 5 &&
+          filch_read(f, ends[0], buffer, sizeof buffer) == 5);
     CHECK(memcmp(buffer, "23456", 5) == 0);
-    CHECK(filch_sendfile(f, pair[0], fd, 8, 5) == 2 && filch_recv(f, pair[1], buffer, sizeof buffer, 0) == 2);
+    CHECK(filch_sendfile(f, pair[0], fd, 8, 5) == 2 &&
+          filch_recv(f, pair[1], buffer, sizeof buffer, 0) == 2);
     CHECK(memcmp(buffer, "89", 2) == 0);
     CHECK(filch_close(f, pair[1]) == 0);
     CHECK(filch_sendfile(f, pair[0], fd, 0, 10) == -EPIPE); /* and no SIGPIPE */
-    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, ends[0]) == 0 && filch_close(f, ends[1]) == 0);
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, ends[0]) == 0 &&
+          filch_close(f, ends[1]) == 0);
     CHECK(filch_close(f, fd) == 0 && filch_unlink(f, path) == 0);
 }
 
@@ -191,7 +196,8 @@ TEST(an_open_that_waits_for_a_lease_holds_up_no_worker)
 static void open_many_pipes(filch_slot *f, void *arg)
 {
     static opening readers[PIPES], writers[PIPES];
-    opening *firsts = *(int *)arg == O_RDONLY ? readers : writers, *seconds = firsts == readers ? writers : readers;
+    opening *firsts = *(int *)arg == O_RDONLY ? readers : writers,
+            *seconds = firsts == readers ? writers : readers;
     char byte;
     filch_scope scope;
 
@@ -212,7 +218,8 @@ static void open_many_pipes(filch_slot *f, void *arg)
         CHECK((fcntl(writers[i].result, F_GETFL) & (O_ACCMODE | O_NONBLOCK)) == O_WRONLY);
         CHECK(filch_write(f, writers[i].result, "x", 1) == 1);
         CHECK(filch_read(f, readers[i].result, &byte, 1) == 1 && byte == 'x');
-        CHECK(filch_close(f, writers[i].result) == 0 && filch_read(f, readers[i].result, &byte, 1) == 0);
+        CHECK(filch_close(f, writers[i].result) == 0 &&
+              filch_read(f, readers[i].result, &byte, 1) == 0);
         CHECK(filch_close(f, readers[i].result) == 0);
         CHECK(filch_unlink(f, readers[i].path) == 0);
     }
@@ -293,7 +300,8 @@ static void open_both_ends(filch_slot *f, void *arg)
         CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
         CHECK(filch_op_start(f, &ops[0]) == 0 && filch_op_start(f, &ops[1]) == 0);
         for (int j = 0; j < 2; j++)
-            CHECK(filch_close(f, (int)filch_op_wait(f, &ops[(i >> 1) ^ j], FILCH_NO_DEADLINE)) == 0);
+            CHECK(filch_close(f, (int)filch_op_wait(f, &ops[(i >> 1) ^ j], FILCH_NO_DEADLINE)) ==
+                  0);
     }
     CHECK(filch_unlink(f, path) == 0);
 }
@@ -319,7 +327,8 @@ static void cross_mounts(filch_slot *f, void *arg)
         for (int round = 0; round < 2; round++) {
             CHECK(filch_statx(f, root, places[i], 0, STATX_BASIC_STATS, &info) == 0);
             CHECK(info.stx_ino == expected.st_ino && S_ISDIR(info.stx_mode));
-            int fd = filch_openat(f, root, places[i], O_RDONLY | (round ? O_NONBLOCK : O_DIRECTORY), 0);
+            int fd =
+                filch_openat(f, root, places[i], O_RDONLY | (round ? O_NONBLOCK : O_DIRECTORY), 0);
             CHECK(fd >= 0 && filch_statx(f, fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &info) == 0);
             CHECK(info.stx_ino == expected.st_ino);
             CHECK(filch_close(f, fd) == 0);
@@ -356,7 +365,8 @@ static void use_directories(filch_slot *f, void *arg)
     int more;
     while ((more = filch_dir_next(f, &dir, &entry)) == 1) {
         int number = atoi(entry.name + 4);
-        CHECK(strncmp(entry.name, "file", 4) == 0 && (entry.type == DT_REG || entry.type == DT_UNKNOWN));
+        CHECK(strncmp(entry.name, "file", 4) == 0 &&
+              (entry.type == DT_REG || entry.type == DT_UNKNOWN));
         count++;
         seen += (unsigned)number;
         CHECK(filch_unlinkat(f, at, entry.name, 0) == 0);

@@ -114,7 +114,8 @@ static int splice_through(filch_slot *f, void *arg)
     size_t done = 0;
     ssize_t moved;
 
-    while ((moved = filch_splice(f, ends[0], FILCH_HERE_IN_FILE, ends[1], FILCH_HERE_IN_FILE, 65536, 0)) > 0)
+    while ((moved = filch_splice(f, ends[0], FILCH_HERE_IN_FILE, ends[1], FILCH_HERE_IN_FILE, 65536,
+                                 0)) > 0)
         done += (size_t)moved;
     CHECK(moved == 0 && done == ((size_t)1 << 20));
     CHECK(filch_close(f, ends[0]) == 0);
@@ -153,7 +154,8 @@ static void splice_in_vain(filch_slot *f, void *arg)
 
     CHECK(pipe(pipe_ends) == 0);
     open_pair(pair);
-    filch_op op = filch_op_splice(pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0);
+    filch_op op =
+        filch_op_splice(pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0);
     CHECK(filch_op_run(f, &op, filch_after_ms(2)) == -ETIMEDOUT);
     close(pipe_ends[0]);
     close(pipe_ends[1]);
@@ -189,11 +191,13 @@ TEST(a_plain_thread_waits_for_both_sides_of_a_splice)
     CHECK(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0);
     while (send(pair[0], buffer, sizeof buffer, 0) > 0)
         ;
-    filch_op op = filch_op_splice(pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0);
+    filch_op op =
+        filch_op_splice(pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0);
     CHECK(filch_op_run(NULL, &op, filch_after_ms(2)) == -ETIMEDOUT);
 
     CHECK(pthread_create(&reader, NULL, empty_socket, (void *)(intptr_t)pair[1]) == 0);
-    CHECK(filch_splice(NULL, pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0) == 3);
+    CHECK(filch_splice(NULL, pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100,
+                       0) == 3);
     CHECK(pthread_join(reader, NULL) == 0);
     CHECK(fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK) == 0);
     CHECK(filch_op_run(NULL, &op, filch_after_ms(2)) == -ETIMEDOUT);
@@ -260,7 +264,8 @@ static int listen_here(void)
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t length = sizeof address;
 
-    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0);
     CHECK(listen(listener, CLIENTS) == 0);
     CHECK(getsockname(listener, (struct sockaddr *)&address, &length) == 0);

@@ -151,7 +151,8 @@ static void connect_to_oneself(filch_slot *f, void *arg)
     for (int i = 0; i < 2; i++)
         CHECK(filch_close(f, filch_accept(f, m.listener, NULL, NULL, 0)) == 0);
     CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 0);
-    CHECK(filch_close(f, fd) == 0 && filch_close(f, m.first) == 0 && filch_close(f, m.listener) == 0);
+    CHECK(filch_close(f, fd) == 0 && filch_close(f, m.first) == 0 &&
+          filch_close(f, m.listener) == 0);
 }
 
 TEST(who_starts_to_connect_to_a_full_queue_goes_on)
@@ -176,7 +177,8 @@ static void splice_impatiently(filch_slot *f, void *arg)
     CHECK(pipe(from) == 0);
     open_pair(pair);
     open_pair(full);
-    filch_op op = filch_op_splice(from[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, SPLICE_F_NONBLOCK);
+    filch_op op = filch_op_splice(from[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100,
+                                  SPLICE_F_NONBLOCK);
     CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == -EAGAIN);
     CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == -EAGAIN);
     CHECK(write(from[1], "abc", 3) == 3);
@@ -185,7 +187,8 @@ static void splice_impatiently(filch_slot *f, void *arg)
     CHECK(write(from[1], "abc", 3) == 3);
     while (send(full[0], bytes, sizeof bytes, MSG_DONTWAIT) > 0)
         ;
-    op = filch_op_splice(from[0], FILCH_HERE_IN_FILE, full[0], FILCH_HERE_IN_FILE, 100, SPLICE_F_NONBLOCK);
+    op = filch_op_splice(from[0], FILCH_HERE_IN_FILE, full[0], FILCH_HERE_IN_FILE, 100,
+                         SPLICE_F_NONBLOCK);
     CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == -EAGAIN);
     CHECK(filch_close(f, full[0]) == 0 && filch_close(f, full[1]) == 0);
     CHECK(filch_close(f, from[0]) == 0 && filch_close(f, from[1]) == 0);
@@ -288,7 +291,8 @@ static void receive_parts(filch_slot *f, void *arg)
             filch_yield(f);
         CHECK(send(pair[1], expected + i, 1, 0) == 1);
     }
-    ssize_t got = f ? filch_op_wait(f, &op, FILCH_NO_DEADLINE) : filch_op_run(f, &op, filch_after_ms(60000));
+    ssize_t got =
+        f ? filch_op_wait(f, &op, FILCH_NO_DEADLINE) : filch_op_run(f, &op, filch_after_ms(60000));
     CHECK(got == (ssize_t)all && memcmp(bytes, expected, all) == 0);
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
@@ -329,7 +333,8 @@ static void receive_descriptor(filch_slot *f, void *arg)
         char room[CMSG_SPACE(sizeof passed)];
     } beside = {.head = {CMSG_LEN(sizeof passed), SOL_SOCKET, SCM_RIGHTS}};
     struct iovec part = {bytes, 4};
-    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &beside, .msg_controllen = sizeof beside};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &beside, .msg_controllen = sizeof beside};
     (void)arg;
 
     open_pair(pair);
@@ -383,7 +388,8 @@ static void receive_all_beside_close(filch_slot *f, void *arg)
     for (size_t i = 0; i < COUNT_OF(ops); i++) {
         receive_beside_close(f, &ops[i], pair);
         CHECK(send(pair[1], "efgh", 4, 0) == 4);
-        CHECK(filch_op_wait(f, &ops[i], FILCH_NO_DEADLINE) == 8 && memcmp(bytes, "abcdefgh", 8) == 0);
+        CHECK(filch_op_wait(f, &ops[i], FILCH_NO_DEADLINE) == 8 &&
+              memcmp(bytes, "abcdefgh", 8) == 0);
         /* What it has counts, when it is given up, and when there is no more. */
         receive_beside_close(f, &ops[i], pair);
         CHECK(filch_op_wait(f, &ops[i], filch_after_ms(1)) == 4);

@@ -148,8 +148,18 @@ TEST(a_capacity_or_a_block_that_cannot_be_is_refused)
 TEST(a_kind_is_read_with_its_sizes)
 {
     static const char *const nonsense[] = {
-        "",       "cilk",     "abp:",    "abp:x",  "abp:-1",      "abp:1:2:3",
-        "abp:1:", "abp 1",    "ABP",     "abp:1x", "abp:99999999999999999999", ":1",
+        "",
+        "cilk",
+        "abp:",
+        "abp:x",
+        "abp:-1",
+        "abp:1:2:3",
+        "abp:1:",
+        "abp 1",
+        "ABP",
+        "abp:1x",
+        "abp:99999999999999999999",
+        ":1",
     };
     const filch_kind *kind = NULL;
     size_t capacity = 7, block = 7;

@@ -210,7 +210,9 @@ static void reduce_keeps_the_order_of_the_indices(void **state)
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
             for (int variant = 0; variant < 4; variant++) {
                 struct text text = FILCH_RUN(pool, reduce_text, sizes[s], variant > 0,
-                                             variant == 2 ? 1000 : variant == 3 ? sizes[s] : 0);
+                                             variant == 2   ? 1000
+                                             : variant == 3 ? sizes[s]
+                                                            : 0);
 
                 assert_int_equal(text.length, sizes[s] - 3);
                 assert_true(text.in_order);

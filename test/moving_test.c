@@ -37,7 +37,8 @@ static int move(filch_slot *f, void *arg)
     pthread_t last = self();
 
     for (int i = 0; i < ROUNDS; i++) {
-        if (filch_spawn(f, scope, tick, NULL) || (i % 16 ? filch_yield(f) : filch_sleep_ns(f, 1000)))
+        if (filch_spawn(f, scope, tick, NULL) ||
+            (i % 16 ? filch_yield(f) : filch_sleep_ns(f, 1000)))
             return -1;
         pthread_t now = self();
         /* relaxed: read at the end. */
@@ -78,7 +79,8 @@ int main(void)
         moved = filch_load_relaxed(&moves);
     } while (moved == 0 && result == 0 && run_count < 500);
     printf("%llu tasks, %llu moves\n", all, moved);
-    if (filch_pool_destroy(pool) || result || all != (unsigned long long)run_count * TASKS * ROUNDS || moved == 0)
+    if (filch_pool_destroy(pool) || result ||
+        all != (unsigned long long)run_count * TASKS * ROUNDS || moved == 0)
         return 1;
     return 0;
 }

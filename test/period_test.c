@@ -57,7 +57,9 @@ TEST(a_period_ends_when_the_task_is_cancelled)
     watched_pool_destroy(pool);
 }
 
-static void hear(int number TEST_UNUSED) {}
+static void hear(int number TEST_UNUSED)
+{
+}
 
 static void signal_all_threads(void)
 {

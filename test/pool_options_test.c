@@ -390,7 +390,10 @@ TEST(a_hook_may_run_a_task_that_sleeps)
     for (unsigned workers = 1; workers <= 3; workers++) {
         hook_work w;
         memset(&w, 0, sizeof w);
-        filch_options options = {.size = sizeof options, .workers = workers, .on_start = sleep_in_hook, .hook_context = &w};
+        filch_options options = {.size = sizeof options,
+                                 .workers = workers,
+                                 .on_start = sleep_in_hook,
+                                 .hook_context = &w};
         w.pool = watched_pool_create(&options);
         for (int k = 0; k < 4; k++)
             assert_int_equal(filch_submit(w.pool, sleep_a_moment, NULL), 0);

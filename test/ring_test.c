@@ -172,7 +172,8 @@ TEST(who_computes_is_not_kicked_for_what_only_it_can_submit)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sleep),
+        cmocka_unit_test(
+            a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sleep),
         cmocka_unit_test(who_computes_is_not_kicked_because_its_bell_has_rung),
         cmocka_unit_test(a_bell_that_only_the_lookout_has_heard_is_not_slept_over),
         cmocka_unit_test(who_computes_is_not_kicked_for_what_only_it_can_submit),

@@ -131,7 +131,9 @@ static void send_or_receive(filch_slot *f, actor *a)
         counter_add(&all.received, chosen == 0 ? in : 0);
         counter_add(&all.sent, chosen == 1 ? other : 0);
     } else if (below(a, 2)) {
-        counter_add(&all.sent, got(filch_channel_send_until(f, channel, &value, some_deadline(a))) ? value : 0);
+        counter_add(&all.sent, got(filch_channel_send_until(f, channel, &value, some_deadline(a)))
+                                   ? value
+                                   : 0);
     } else if (got(filch_channel_receive_until(f, channel, &in, some_deadline(a)))) {
         counter_add(&all.received, in);
     }
@@ -175,7 +177,8 @@ static int compute(filch_slot *f, void *seed, void **value)
 static void open_a_scope(filch_slot *f, actor *a)
 {
     filch_scope_options options = {.size = sizeof options,
-                                   .deadline_ns = below(a, 2) ? 0 : filch_after_ns(below(a, 2000000)),
+                                   .deadline_ns =
+                                       below(a, 2) ? 0 : filch_after_ns(below(a, 2000000)),
                                    .task_limit = below(a, 3),
                                    .cancel_on_error = below(a, 2)};
     filch_future future = FILCH_FUTURE_INIT;
@@ -279,7 +282,8 @@ static void soak(unsigned workers, double seconds, uint64_t seed)
         assert_int_equal(filch_channel_create(&all.channels[i], sizeof(uint64_t), i * 3), 0);
     end_ns = filch_now_ns() + (uint64_t)(seconds * 1e9);
     for (int i = 0; i < THREADS; i++)
-        pthread_create(&threads[i], NULL, act_as_thread, (void *)(uintptr_t)(seed + 1 + (uint64_t)i));
+        pthread_create(&threads[i], NULL, act_as_thread,
+                       (void *)(uintptr_t)(seed + 1 + (uint64_t)i));
     assert_int_equal(filch_run(pool, act_all, &seed), 0);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
@@ -290,9 +294,11 @@ static void soak(unsigned workers, double seconds, uint64_t seed)
             rest += entry;
         filch_channel_destroy(all.channels[i]);
     }
-    printf("%u workers: sum %llu sent; %llu forks, %llu calls, %llu cancelled, %llu too late\n", workers,
-           (unsigned long long)counter_get(&all.sent), (unsigned long long)counter_get(&all.forked),
-           (unsigned long long)counter_get(&all.called), (unsigned long long)counter_get(&all.cancelled),
+    printf("%u workers: sum %llu sent; %llu forks, %llu calls, %llu cancelled, %llu too late\n",
+           workers, (unsigned long long)counter_get(&all.sent),
+           (unsigned long long)counter_get(&all.forked),
+           (unsigned long long)counter_get(&all.called),
+           (unsigned long long)counter_get(&all.cancelled),
            (unsigned long long)counter_get(&all.timed_out));
     assert_int_equal(counter_get(&all.sent), counter_get(&all.received) + rest);
     assert_int_equal(all.guarded, all.rounds);

@@ -8,7 +8,6 @@
 #include <filch/filch.h>
 #include <stdalign.h>
 
-
 static const unsigned worker_counts[] = {1, 2, 4};
 static filch_pool *pools[COUNT_OF(worker_counts)];
 
@@ -384,7 +383,8 @@ TEST(the_comparison_sees_elements_as_aligned_as_the_array)
     for (size_t i = 0; i < COUNT_OF(sorts); i++) {
         for (size_t j = 0; j < COUNT_OF(array); j++)
             array[j].key = (unsigned)filch_rng_next(&rng);
-        sorts[i].sort(pools[0], array, COUNT_OF(array), sizeof *array, by_wide_key, &saw_misaligned);
+        sorts[i].sort(pools[0], array, COUNT_OF(array), sizeof *array, by_wide_key,
+                      &saw_misaligned);
     }
 
     assert_false(saw_misaligned);
@@ -436,7 +436,8 @@ TEST(a_comparison_that_contradicts_itself_spoils_only_the_order)
                 fill(base, counts[n], size, twice_each, n);
                 uint64_t sum = checksum(base, counts[n], size);
 
-                sorts[i].sort(pools[n % COUNT_OF(pools)], base, counts[n], size, compares[c], &size);
+                sorts[i].sort(pools[n % COUNT_OF(pools)], base, counts[n], size, compares[c],
+                              &size);
 
                 assert_true(checksum(base, counts[n], size) == sum);
             }

@@ -27,7 +27,8 @@ static void open_all(plumbing *p, int waits)
         CHECK(fcntl(p->pipe[0], F_SETFL, O_NONBLOCK) == 0);
     if (waits == FOR_ROOM) {
         CHECK(write(p->pipe[1], "abc", 3) == 3);
-        while (send(p->pair[0], filler, sizeof filler, MSG_DONTWAIT) > 0 || send(p->pair[0], filler, 1, MSG_DONTWAIT) > 0)
+        while (send(p->pair[0], filler, sizeof filler, MSG_DONTWAIT) > 0 ||
+               send(p->pair[0], filler, 1, MSG_DONTWAIT) > 0)
             ;
     }
 }
@@ -119,7 +120,8 @@ static void close_duplicate(filch_slot *f, void *arg)
     open_pair(pair);
     int duplicate = dup(pair[0]);
     CHECK(duplicate >= 0);
-    filch_op first = filch_op_recv(pair[0], &one, 1, 0), second = filch_op_recv(duplicate, &other, 1, 0);
+    filch_op first = filch_op_recv(pair[0], &one, 1, 0),
+             second = filch_op_recv(duplicate, &other, 1, 0);
 
     CHECK(filch_op_start(f, &first) == 0);
     CHECK(filch_op_start(f, &second) == 0);

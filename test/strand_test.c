@@ -440,7 +440,8 @@ int main(void)
         cmocka_unit_test(a_strand_has_thousands_of_slots),
         cmocka_unit_test(after_a_burst_the_memory_goes_back),
         cmocka_unit_test(a_thief_finds_nothing_on_a_strand_whose_memory_went_back),
-        cmocka_unit_test(strands_have_guards_also_when_they_are_made_anew_after_their_memory_went_back),
+        cmocka_unit_test(
+            strands_have_guards_also_when_they_are_made_anew_after_their_memory_went_back),
         cmocka_unit_test(workers_take_give_and_trim_while_thieves_look_on),
         cmocka_unit_test(without_memory_there_is_no_strand_and_what_was_there_stays),
         cmocka_unit_test(without_room_for_a_large_slab_there_is_a_small_one),

@@ -20,7 +20,8 @@ static void open_tcp_pair(int pair[2])
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     pair[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 1) == 0);
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 &&
+          listen(listener, 1) == 0);
     CHECK(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
     CHECK(connect(pair[1], (struct sockaddr *)&address, sizeof address) == 0);
     pair[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -362,8 +363,10 @@ static int listen_here(void)
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t length = sizeof address;
 
-    address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 1024) == 0);
+    address =
+        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 &&
+          listen(listener, 1024) == 0);
     CHECK(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
     return listener;
 }
@@ -375,7 +378,8 @@ static int ask(filch_slot *f, void *arg)
 
     CHECK(filch_connect(f, fd, (struct sockaddr *)&address, sizeof address) == 0);
     CHECK(filch_send_all(f, fd, &question, sizeof question, 0) == sizeof question);
-    CHECK(filch_recv(f, fd, &answer, sizeof answer, MSG_WAITALL) == sizeof answer && answer == question);
+    CHECK(filch_recv(f, fd, &answer, sizeof answer, MSG_WAITALL) == sizeof answer &&
+          answer == question);
     return filch_close(f, fd);
 }
 

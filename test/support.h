@@ -51,7 +51,8 @@
 #endif
 
 /* How many times less a test does where everything is slow. */
-#if defined(TEST_TSAN) || defined(TEST_ASAN) || defined(FILCH_CHAOS) || !defined(__OPTIMIZE__) || defined(__aarch64__)
+#if defined(TEST_TSAN) || defined(TEST_ASAN) || defined(FILCH_CHAOS) || !defined(__OPTIMIZE__) ||  \
+    defined(__aarch64__)
 #define TEST_SLOWNESS 10
 #else
 #define TEST_SLOWNESS 1

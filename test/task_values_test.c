@@ -311,10 +311,12 @@ ROOT_OF(take_aligned, IS_TRUE, 1, ((aligned){2}))
 ROOT_OF(take_more_aligned, IS_TRUE, 1, ((more_aligned){2}))
 ROOT_OF(take_long_double, IS_LONG_DOUBLE, 3, 1.5L, 0.25L)
 
-TEST(arguments_keep_their_alignment){
+TEST(arguments_keep_their_alignment)
+{
     ASSERT_RIGHT_EVERYWHERE(take_aligned, IS_TRUE, 1, ((aligned){2}))
-        ASSERT_RIGHT_EVERYWHERE(take_more_aligned, IS_TRUE, 1, ((more_aligned){2}))
-            ASSERT_RIGHT_EVERYWHERE(take_long_double, IS_LONG_DOUBLE, 3, 1.5L, 0.25L)}
+    ASSERT_RIGHT_EVERYWHERE(take_more_aligned, IS_TRUE, 1, ((more_aligned){2}))
+    ASSERT_RIGHT_EVERYWHERE(take_long_double, IS_LONG_DOUBLE, 3, 1.5L, 0.25L)
+}
 
 int main(void)
 {

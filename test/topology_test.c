@@ -49,8 +49,7 @@ static void fake_cpu(unsigned id, const char *core_cpus, const char *package_cpu
     fake_file(package_cpus, CPU "topology/core_siblings_list", id);
     for (unsigned i = 0; i < (l3_cpus ? 4 : 3); i++) {
         fake_file(levels[i], CPU "cache/index%u/level", id, i);
-        fake_file(i == 3 ? l3_cpus : core_cpus, CPU "cache/index%u/shared_cpu_list", id,
-                  i);
+        fake_file(i == 3 ? l3_cpus : core_cpus, CPU "cache/index%u/shared_cpu_list", id, i);
     }
 }
 
@@ -68,8 +67,7 @@ static int machine_create(void **state)
     return fake_tree_create(state);
 }
 
-static void check_order(const filch_topology *topology, const unsigned *ids,
-                        unsigned count)
+static void check_order(const filch_topology *topology, const unsigned *ids, unsigned count)
 {
     assert_int_equal(topology->cpu_count, count);
     for (unsigned i = 0; i < count; i++)
@@ -248,8 +246,7 @@ static unsigned workers_on(unsigned cpu_count, char *why, size_t why_size)
     allow_cpus(0, cpu_count - 1);
     explore(&topology, fake_root);
 
-    unsigned workers =
-        filch_topology_default_workers(&topology, fake_root, why, why_size);
+    unsigned workers = filch_topology_default_workers(&topology, fake_root, why, why_size);
     filch_topology_fini(&topology);
     return workers;
 }
@@ -257,8 +254,7 @@ static unsigned workers_on(unsigned cpu_count, char *why, size_t why_size)
 static void limit_to(const char *cpu_max)
 {
     fake_file("0::/kubepods/pod1\n", "/proc/self/cgroup");
-    fake_file("31 24 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-              "/proc/self/mountinfo");
+    fake_file("31 24 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "/proc/self/mountinfo");
     fake_file(cpu_max, "/sys/fs/cgroup/kubepods/pod1/cpu.max");
 }
 
@@ -276,9 +272,8 @@ TEST(there_are_not_more_workers_than_the_quota)
     limit_to("150000 100000\n");
 
     assert_int_equal(workers_on(8, why, sizeof why), 2);
-    assert_string_equal(why,
-                        "2 workers: 8 CPUs in the affinity mask, cgroup quota 1.5 CPUs "
-                        "(/kubepods/pod1)");
+    assert_string_equal(why, "2 workers: 8 CPUs in the affinity mask, cgroup quota 1.5 CPUs "
+                             "(/kubepods/pod1)");
 }
 
 TEST(a_quota_above_the_mask_changes_nothing)
@@ -317,8 +312,7 @@ TEST(nonsense_in_the_environment_is_ignored_and_told)
     }
 }
 
-#define ON_MACHINE(test)                                                                 \
-    cmocka_unit_test_setup_teardown(test, machine_create, fake_tree_remove)
+#define ON_MACHINE(test) cmocka_unit_test_setup_teardown(test, machine_create, fake_tree_remove)
 
 int main(void)
 {

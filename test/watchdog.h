@@ -60,7 +60,8 @@ static void watchdog_report_strand(filch_strand *strand, void *context)
     for (filch_link *ready = pool->ready.first; ready; ready = ready->next)
         if (ready == &strand->link)
             fprintf(stderr, " may go on,");
-    for (uint32_t i = 0; i < (strand->kind ? 64 : filch_split_tail(word)) && slots + i < split->end; i++)
+    for (uint32_t i = 0; i < (strand->kind ? 64 : filch_split_tail(word)) && slots + i < split->end;
+         i++)
         /* relaxed: see above. */
         if (filch_load_relaxed(&slots[i].state) & FILCH_TASK_AWAITED)
             fprintf(stderr, " waits for the task stolen from its slot %u,", i);

@@ -97,7 +97,8 @@ TEST(random_entries_are_due_once_each_in_the_order_of_their_ticks)
         for (unsigned i = 0; i < ENTRIES; i++)
             if (!filch_wheel_has(&entries[i])) {
                 filch_wheel_insert(&wheel, &entries[i],
-                                   now + 1 + (filch_rng_next(&rng) >> (filch_rng_next(&rng) % 50 + 14)));
+                                   now + 1 +
+                                       (filch_rng_next(&rng) >> (filch_rng_next(&rng) % 50 + 14)));
                 left++;
             } else if (filch_rng_next(&rng) % 8 == 0) {
                 filch_wheel_remove(&wheel, &entries[i]);

@@ -57,7 +57,8 @@ static void run(filch_slot *f, void *arg)
 
 int main(int argc, char **argv)
 {
-    filch_options options = {.size = sizeof options, .stack_bytes = 64 << 10,
+    filch_options options = {.size = sizeof options,
+                             .stack_bytes = 64 << 10,
                              .workers = argc > 1 ? (unsigned)atoi(argv[1]) : 1};
     filch_pool *pool;
     serve = argc > 2 && strcmp(argv[2], "recv") == 0 ? serve_recv : serve_stream;

@@ -39,7 +39,8 @@ static void run(filch_slot *f, void *arg)
 int main(int argc, char **argv)
 {
     /* No task here needs more: the default is as much address space as is asked for, and the same memory. */
-    filch_options options = {.size = sizeof options, .stack_bytes = 16 << 10,
+    filch_options options = {.size = sizeof options,
+                             .stack_bytes = 16 << 10,
                              .workers = argc > 2 ? (unsigned)atoi(argv[2]) : 1};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -48,8 +49,10 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     int name_bytes = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%s", argv[1]);
-    if (bind(listener, (struct sockaddr *)&address, (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)name_bytes) ||
-        listen(listener, 4096) || filch_pool_create(&pool, &options) || filch_submit(pool, run, &listener)) {
+    if (bind(listener, (struct sockaddr *)&address,
+             (socklen_t)offsetof(struct sockaddr_un, sun_path) + 1 + (socklen_t)name_bytes) ||
+        listen(listener, 4096) || filch_pool_create(&pool, &options) ||
+        filch_submit(pool, run, &listener)) {
         perror("filch-bench-idle");
         return 1;
     }

@@ -47,8 +47,8 @@ static inline int mixed_take(mixed_input *in, mixed_request *request)
 
 static inline size_t mixed_answer(const mixed_request *request, char answer[static ANSWER_MAX])
 {
-    return (size_t)snprintf(answer, ANSWER_MAX, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s", strlen(request->target),
-                            request->target);
+    return (size_t)snprintf(answer, ANSWER_MAX, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n%s",
+                            strlen(request->target), request->target);
 }
 
 /* 5 ms of the calling thread, and not of the clock: a server whose thread has to wait for a core has more to do afterwards. */

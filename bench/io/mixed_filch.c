@@ -54,7 +54,8 @@ static void run(filch_slot *f, void *arg)
 
 int main(int argc, char **argv)
 {
-    filch_options options = {.size = sizeof options, .stack_bytes = 64 << 10,
+    filch_options options = {.size = sizeof options,
+                             .stack_bytes = 64 << 10,
                              .workers = argc > 1 ? (unsigned)atoi(argv[1]) : 1};
     filch_pool *pool;
     int listener = listen_and_say(0);

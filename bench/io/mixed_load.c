@@ -84,9 +84,12 @@ static void ask(connection *c, request *r, size_t number)
 {
     char text[TEXT_MAX], target[32];
 
-    int target_bytes = snprintf(target, sizeof target, "/%s/%zu", r->is_slow ? "slow" : "fast", number);
+    int target_bytes =
+        snprintf(target, sizeof target, "/%s/%zu", r->is_slow ? "slow" : "fast", number);
     int bytes = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: here\r\n\r\n", target);
-    c->want = (size_t)snprintf(c->expected, sizeof c->expected, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", target_bytes, target);
+    c->want =
+        (size_t)snprintf(c->expected, sizeof c->expected,
+                         "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", target_bytes, target);
     c->got = 0;
     c->asked = r;
     if (send(c->fd, text, (size_t)bytes, MSG_NOSIGNAL) != bytes)
@@ -116,8 +119,9 @@ static bool receive(connection *c)
 
 static connection *connect_all(int epoll, int port, size_t count)
 {
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port)};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                  .sin_port = htons((uint16_t)port)};
     connection *all = calloc(count, sizeof *all);
 
     for (size_t i = 0; all && i < count; i++) {
@@ -142,7 +146,8 @@ static void run(int epoll, request *all, size_t count)
     uint64_t heard_ns = start_ns = now_ns();
 
     while (answered < count) {
-        for (uint64_t due_ns = now_ns() - start_ns; idle && sent < count && all[sent].due_ns <= due_ns; sent++) {
+        for (uint64_t due_ns = now_ns() - start_ns;
+             idle && sent < count && all[sent].due_ns <= due_ns; sent++) {
             connection *c = idle;
             idle = c->next_idle;
             ask(c, &all[sent], sent);
@@ -172,12 +177,15 @@ static int compare(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     if (argc < 6) {
-        fprintf(stderr, "usage: filch-bench-mixed-load <port> <connections> <requests per s> <milliseconds> <seed>\n");
+        fprintf(stderr, "usage: filch-bench-mixed-load <port> <connections> <requests per s> "
+                        "<milliseconds> <seed>\n");
         return 2;
     }
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     request *requests;
-    size_t count = draw_requests(&requests, atof(argv[3]), atof(argv[4]), strtoull(argv[5], NULL, 10)), fast = 0;
+    size_t count =
+               draw_requests(&requests, atof(argv[3]), atof(argv[4]), strtoull(argv[5], NULL, 10)),
+           fast = 0;
     connection *connections = connect_all(epoll, atoi(argv[1]), (size_t)atoi(argv[2]));
     uint64_t *samples_ns = malloc((count + 1) * sizeof *samples_ns);
 
@@ -190,8 +198,9 @@ int main(int argc, char **argv)
     if (fast == 0)
         fail("too short: no fast request was due");
     qsort(samples_ns, fast, sizeof *samples_ns, compare);
-    printf("RESULT sent=%zu fast=%zu p50_us=%.0f p99_us=%.0f max_us=%.0f\n", count, fast, (double)samples_ns[fast / 2] / 1e3,
-           (double)samples_ns[fast * 99 / 100] / 1e3, (double)samples_ns[fast - 1] / 1e3);
+    printf("RESULT sent=%zu fast=%zu p50_us=%.0f p99_us=%.0f max_us=%.0f\n", count, fast,
+           (double)samples_ns[fast / 2] / 1e3, (double)samples_ns[fast * 99 / 100] / 1e3,
+           (double)samples_ns[fast - 1] / 1e3);
     free(samples_ns);
     free(connections);
     free(requests);

@@ -108,7 +108,8 @@ int main(int argc, char **argv)
         return 1;
     qsort(samples_us, sample_count, sizeof samples_us[0], compare);
     printf("RESULT way=%s samples=%u median_us=%.0f p90_us=%.0f max_us=%.0f\n", way, sample_count,
-           samples_us[sample_count / 2], samples_us[sample_count * 9 / 10], samples_us[sample_count - 1]);
+           samples_us[sample_count / 2], samples_us[sample_count * 9 / 10],
+           samples_us[sample_count - 1]);
     filch_pool_destroy(pool);
     close(pair[0]);
     sem_post(&begun);

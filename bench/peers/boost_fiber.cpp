@@ -21,7 +21,8 @@ static long number(int argc, char **argv, const char *name, long otherwise)
     return otherwise;
 }
 
-static long play(fibers::unbuffered_channel<long> &there, fibers::unbuffered_channel<long> &back, long trips)
+static long play(fibers::unbuffered_channel<long> &there, fibers::unbuffered_channel<long> &back,
+                 long trips)
 {
     long value = 0;
     for (long i = 0; i < trips; i++) {
@@ -34,11 +35,13 @@ static long play(fibers::unbuffered_channel<long> &there, fibers::unbuffered_cha
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        std::fprintf(stderr, "usage: filch-bench-wait-fiber <work> <workers> [<setting>=<value>...]\n");
+        std::fprintf(stderr,
+                     "usage: filch-bench-wait-fiber <work> <workers> [<setting>=<value>...]\n");
         return EXIT_USAGE;
     }
     /* The fibers of a channel stay in their thread. */
-    if (std::strcmp(argv[1], "pingpong") != 0 || std::atoi(argv[2]) != 1 || number(argc, argv, "capacity", 0) != 0)
+    if (std::strcmp(argv[1], "pingpong") != 0 || std::atoi(argv[2]) != 1 ||
+        number(argc, argv, "capacity", 0) != 0)
         return EXIT_SKIP;
     long trips = number(argc, argv, "trips", 200000);
     fibers::unbuffered_channel<long> there, back;
@@ -54,7 +57,8 @@ int main(int argc, char **argv)
         play(there, back, trips / 10);
         auto start = std::chrono::steady_clock::now();
         result = play(there, back, trips);
-        ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
+        ns = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start)
+                 .count();
         there.close();
     });
     one.join();

@@ -119,7 +119,8 @@ static int receive_all(filch_slot *f, void *unused)
 
 int wait_channel(const wait_run *run)
 {
-    task_crowd crowd = {.fn = {send_often, receive_all}, .count = wait_number(run, "tasks", 2, 1000) / 2};
+    task_crowd crowd = {.fn = {send_often, receive_all},
+                        .count = wait_number(run, "tasks", 2, 1000) / 2};
     size_t capacity = (size_t)wait_number(run, "capacity", 0, 16);
     uint64_t elapsed_ns = 0;
 

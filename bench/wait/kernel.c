@@ -23,7 +23,8 @@ long known_fib(long n)
 
 void block_ns(uint64_t ns)
 {
-    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    struct timespec left = {.tv_sec = (time_t)(ns / 1000000000),
+                            .tv_nsec = (long)(ns % 1000000000)};
     while (nanosleep(&left, &left) && errno == EINTR)
         continue;
 }

@@ -32,7 +32,8 @@ static const struct work {
     long stack_kib; /* 0: the default */
     const char *settings;
 } works[] = {
-    {"mapreduce", wait_mapreduce, 0, "mode=classic|hiding|ideal|ready n=5000 value=30 latency_us=50000"},
+    {"mapreduce", wait_mapreduce, 0,
+     "mode=classic|hiding|ideal|ready n=5000 value=30 latency_us=50000"},
     {"overhead", wait_overhead, 0, "n=200 value=30 rounds=7"},
     {"mix", wait_mix, 0, "n=32 total_ms=1000 latency_us=10000 share=100"},
     {"sleepers", wait_sleepers, 16, "tasks=1000000 sleep_ms=8000"},

@@ -120,13 +120,16 @@ int wait_sleepers(const wait_run *run)
     uint64_t all_asleep_ns = filch_load_relaxed(&night.all_asleep_ns);
     uint64_t sum = filch_load_relaxed(&night.sum);
     wait_figure("tasks", (double)night.tasks);
-    wait_figure("bytes_per_task", (double)(rss_kib + pte_kib - before_kib) * 1024 / (double)night.tasks);
+    wait_figure("bytes_per_task",
+                (double)(rss_kib + pte_kib - before_kib) * 1024 / (double)night.tasks);
     wait_figure("rss_kib", (double)rss_kib);
     wait_figure("pte_kib", (double)pte_kib);
     wait_figure("start_ns", (double)(all_asleep_ns - start_ns));
     wait_figure("finish_ns", (double)(end_ns > night.wake_ns ? end_ns - night.wake_ns : 0));
     if (all_asleep_ns > look_ns) {
-        fprintf(stderr, "filch-bench-wait: the last of %ld tasks slept %.1f ms too late to be seen: more sleep_ms are needed\n",
+        fprintf(stderr,
+                "filch-bench-wait: the last of %ld tasks slept %.1f ms too late to be seen: more "
+                "sleep_ms are needed\n",
                 night.tasks, (double)(all_asleep_ns - look_ns) / 1e6);
         return -ETIME;
     }

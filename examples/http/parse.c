@@ -138,13 +138,14 @@ static int read_target(http_request *request, http_text text)
 
 static int read_line(http_request *request, http_text line)
 {
-    static const char *const others[] = {"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT"};
+    static const char *const others[] = {"POST",  "PUT",   "DELETE", "OPTIONS",
+                                         "PATCH", "TRACE", "CONNECT"};
     http_text method, target;
 
     if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target) || !is_token(method))
         return -400;
-    if (line.bytes != 8 || memcmp(line.at, "HTTP/", 5) != 0 || !is_digit(line.at[5]) || line.at[6] != '.' ||
-        !is_digit(line.at[7]))
+    if (line.bytes != 8 || memcmp(line.at, "HTTP/", 5) != 0 || !is_digit(line.at[5]) ||
+        line.at[6] != '.' || !is_digit(line.at[7]))
         return -400;
     if (line.at[5] != '1')
         return -505;
@@ -155,7 +156,8 @@ static int read_line(http_request *request, http_text line)
     if (!request->is_head && (method.bytes != 3 || memcmp(method.at, "GET", 3) != 0)) {
         request->status = 501;
         for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-            if (strlen(others[i]) == method.bytes && memcmp(method.at, others[i], method.bytes) == 0)
+            if (strlen(others[i]) == method.bytes &&
+                memcmp(method.at, others[i], method.bytes) == 0)
                 request->status = 405;
     }
     return read_target(request, target);
@@ -189,7 +191,8 @@ static void read_range(http_request *request, http_text value)
     if (!read_number(first, &request->first))
         return;
     request->last = UINT64_MAX;
-    request->has_range = value.bytes == 0 || (read_number(value, &request->last) && request->first <= request->last);
+    request->has_range =
+        value.bytes == 0 || (read_number(value, &request->last) && request->first <= request->last);
 }
 
 static int read_field(http_request *request, fields *seen, http_text line)
@@ -229,7 +232,8 @@ static int read_field(http_request *request, fields *seen, http_text line)
 
 static int finish(http_request *request, const fields *seen)
 {
-    if (seen->hosts > 1 || (seen->hosts == 0 && !request->is_old) || (seen->has_encoding && seen->lengths))
+    if (seen->hosts > 1 || (seen->hosts == 0 && !request->is_old) ||
+        (seen->has_encoding && seen->lengths))
         return -400;
     if (seen->has_encoding)
         return -501;

@@ -24,10 +24,10 @@ typedef struct http_text {
 } http_text;
 
 typedef struct http_request {
-    int status;         /* 0, or why it is not to be served: 403, 405, 501. The connection may go on */
-    bool is_head;       /* HEAD; else GET, unless there is a status */
-    bool is_old;        /* HTTP/1.0 */
-    bool is_last;       /* the connection is to be closed after the answer */
+    int status;   /* 0, or why it is not to be served: 403, 405, 501. The connection may go on */
+    bool is_head; /* HEAD; else GET, unless there is a status */
+    bool is_old;  /* HTTP/1.0 */
+    bool is_last; /* the connection is to be closed after the answer */
     http_text target;   /* as it came, from the first slash up to the query: visible ASCII */
     http_text query;    /* without its question mark */
     http_text modified; /* If-Modified-Since, or empty */

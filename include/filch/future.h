@@ -40,8 +40,8 @@ typedef int filch_async_fn(filch_slot *f, void *arg, void **value);
  * Let fn(f, arg, &value) run some time as a task of the scope, and complete `future` at its end. If the scope is cancelled before the task has begun, the future is
  * complete with -ECANCELED. The future's error is not one of the scope. Returns 0, or an error as of filch_spawn: then the future is not touched.
  */
-FILCH_API int filch_async(filch_slot *f, filch_scope *scope, filch_future *future, filch_async_fn *fn,
-                          void *arg);
+FILCH_API int filch_async(filch_slot *f, filch_scope *scope, filch_future *future,
+                          filch_async_fn *fn, void *arg);
 
 /* Complete it, with a value and 0, or with -errno. From any thread. False: it was complete. */
 FILCH_API bool filch_future_set(filch_future *future, void *value, int err);

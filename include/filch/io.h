@@ -180,12 +180,15 @@ FILCH_INLINE filch_op filch_op_write(int fd, const void *buffer, size_t bytes)
 
 FILCH_INLINE filch_op filch_op_preadv(int fd, const struct iovec *parts, int count, uint64_t offset)
 {
-    return filch_op_make(FILCH_OP_readv, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset, 0, 0);
+    return filch_op_make(FILCH_OP_readv, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset,
+                         0, 0);
 }
 
-FILCH_INLINE filch_op filch_op_pwritev(int fd, const struct iovec *parts, int count, uint64_t offset)
+FILCH_INLINE filch_op filch_op_pwritev(int fd, const struct iovec *parts, int count,
+                                       uint64_t offset)
 {
-    return filch_op_make(FILCH_OP_writev, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset, 0, 0);
+    return filch_op_make(FILCH_OP_writev, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset,
+                         0, 0);
 }
 
 /* flags: as for recv(2) and send(2). With MSG_DONTWAIT it does not wait. With MSG_WAITALL, of a stream, it waits until the buffer is full: fewer bytes are the last ones before the end, an error, a deadline or a cancellation. */
@@ -212,7 +215,8 @@ FILCH_INLINE filch_op filch_op_sendmsg(int fd, const struct msghdr *message, int
 }
 
 /* The result is the descriptor of the connection. flags: SOCK_NONBLOCK; it is closed on exec in any case. `address` and `length` as for accept(2), or NULL. */
-FILCH_INLINE filch_op filch_op_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
+FILCH_INLINE filch_op filch_op_accept(int fd, struct sockaddr *address, socklen_t *length,
+                                      int flags)
 {
     return filch_op_make(FILCH_OP_accept, fd, length, address, 0, 0, (unsigned)flags, 0);
 }
@@ -273,7 +277,8 @@ FILCH_INLINE filch_op filch_op_fsync(int fd, bool data_only)
 FILCH_INLINE filch_op filch_op_renameat(int at, const char *path, int new_at, const char *new_path,
                                         unsigned flags)
 {
-    filch_op op = filch_op_make(FILCH_OP_rename, at, path, (void *)(uintptr_t)new_path, 0, 0, flags, 0);
+    filch_op op =
+        filch_op_make(FILCH_OP_rename, at, path, (void *)(uintptr_t)new_path, 0, 0, flags, 0);
     op.fd2 = new_at;
     return op;
 }
@@ -311,8 +316,7 @@ FILCH_INLINE ssize_t filch_write(filch_slot *f, int fd, const void *buffer, size
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_pread(filch_slot *f, int fd, void *buffer, size_t bytes,
-                                 uint64_t offset)
+FILCH_INLINE ssize_t filch_pread(filch_slot *f, int fd, void *buffer, size_t bytes, uint64_t offset)
 {
     filch_op op = filch_op_pread(fd, buffer, bytes, offset);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
@@ -343,8 +347,7 @@ FILCH_INLINE ssize_t filch_recv(filch_slot *f, int fd, void *buffer, size_t byte
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_send(filch_slot *f, int fd, const void *buffer, size_t bytes,
-                                int flags)
+FILCH_INLINE ssize_t filch_send(filch_slot *f, int fd, const void *buffer, size_t bytes, int flags)
 {
     filch_op op = filch_op_send(fd, buffer, bytes, flags);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
@@ -356,8 +359,7 @@ FILCH_INLINE ssize_t filch_recvmsg(filch_slot *f, int fd, struct msghdr *message
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_sendmsg(filch_slot *f, int fd, const struct msghdr *message,
-                                   int flags)
+FILCH_INLINE ssize_t filch_sendmsg(filch_slot *f, int fd, const struct msghdr *message, int flags)
 {
     filch_op op = filch_op_sendmsg(fd, message, flags);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
@@ -370,8 +372,8 @@ FILCH_INLINE ssize_t filch_splice(filch_slot *f, int from, uint64_t from_offset,
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_accept(filch_slot *f, int fd, struct sockaddr *address,
-                              socklen_t *length, int flags)
+FILCH_INLINE int filch_accept(filch_slot *f, int fd, struct sockaddr *address, socklen_t *length,
+                              int flags)
 {
     filch_op op = filch_op_accept(fd, address, length, flags);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
@@ -466,7 +468,8 @@ FILCH_INLINE int filch_mkdir(filch_slot *f, const char *path, mode_t mode)
 
 /* The whole buffer, however many system calls that takes. Returns `bytes`, or -errno; then some of it may have been written. -EIO: the system call wrote nothing, and said nothing. */
 FILCH_API ssize_t filch_write_all(filch_slot *f, int fd, const void *buffer, size_t bytes);
-FILCH_API ssize_t filch_send_all(filch_slot *f, int fd, const void *buffer, size_t bytes, int flags);
+FILCH_API ssize_t filch_send_all(filch_slot *f, int fd, const void *buffer, size_t bytes,
+                                 int flags);
 
 /* Until the buffer is full, or there is no more: then less than `bytes`. */
 FILCH_API ssize_t filch_read_all(filch_slot *f, int fd, void *buffer, size_t bytes);
@@ -490,7 +493,8 @@ typedef struct filch_dir {
 typedef struct filch_dirent {
     const char *name; /* until the next call */
     uint64_t inode;
-    unsigned char type; /* DT_REG, DT_DIR, ... of dirent.h; DT_UNKNOWN where the file system does not say */
+    unsigned char
+        type; /* DT_REG, DT_DIR, ... of dirent.h; DT_UNKNOWN where the file system does not say */
 } filch_dirent;
 
 /* 0 or -errno. */

@@ -35,7 +35,8 @@ extern "C" {
 typedef void filch_for_fn(filch_slot *f, void *context, size_t begin, size_t end);
 
 /* Call `body` on parts of [begin, end) that together are all of it, in any order, in parallel. */
-FILCH_API void filch_for(filch_slot *f, size_t begin, size_t end, filch_for_fn *body, void *context);
+FILCH_API void filch_for(filch_slot *f, size_t begin, size_t end, filch_for_fn *body,
+                         void *context);
 
 /*
  * How to reduce: an accumulator of `size` bytes, aligned as malloc aligns. merge must be associative; the

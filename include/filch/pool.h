@@ -53,8 +53,8 @@ typedef enum filch_victim_policy {
 /* How long a worker without work keeps looking before it sleeps in the kernel. */
 typedef enum filch_wait_policy {
     FILCH_WAIT_BALANCED, /* 50 us: work that follows closely finds it awake; less, down to 3, after waiting in vain */
-    FILCH_WAIT_LATENCY,  /* 1 ms */
-    FILCH_WAIT_POWER,    /* not at all */
+    FILCH_WAIT_LATENCY, /* 1 ms */
+    FILCH_WAIT_POWER,   /* not at all */
 } filch_wait_policy;
 
 /* Zero means the default, everywhere but in `size`. */
@@ -65,9 +65,10 @@ typedef struct filch_options {
     filch_deque_kind deque;
     filch_victim_policy victim;
     filch_wait_policy wait;
-    bool pin;             /* keep each thread on a CPU of its own, physical cores first */
-    bool report_overflow; /* say which strand overflowed its stack: installs a handler for SIGSEGV */
-    const char *name;     /* of the threads, with their number; NULL: "filch" */
+    bool pin; /* keep each thread on a CPU of its own, physical cores first */
+    bool
+        report_overflow; /* say which strand overflowed its stack: installs a handler for SIGSEGV */
+    const char *name;    /* of the threads, with their number; NULL: "filch" */
 
     /* Called on each of the pool's threads when it starts and when it ends. on_start may run tasks of the pool, and its worker does others while it
      * waits for them in filch_run; while it waits for anything else it does nothing. on_stop may not use the pool. */
@@ -75,8 +76,9 @@ typedef struct filch_options {
     void (*on_stop)(void *context, unsigned worker_index);
     void *hook_context;
 
-    size_t deque_capacity; /* of each deque but the split stack, at first or at all; 0: its default */
-    size_t deque_block;    /* entries in a block of the two that have blocks; 0: 16 */
+    size_t
+        deque_capacity; /* of each deque but the split stack, at first or at all; 0: its default */
+    size_t deque_block; /* entries in a block of the two that have blocks; 0: 16 */
 } filch_options;
 
 /*

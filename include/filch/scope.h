@@ -37,9 +37,11 @@ typedef int filch_task_fn(filch_slot *f, void *arg);
 
 /* Zero means the default, everywhere but in `size`. */
 typedef struct filch_scope_options {
-    size_t size;          /* sizeof(filch_scope_options) */
-    uint64_t deadline_ns; /* then it is cancelled, and its close returns -ETIMEDOUT; as from filch_now_ns. 0: none */
-    unsigned task_limit;  /* filch_spawn waits while so many tasks have not ended: back-pressure. Tasks of the scope itself do not wait; where those spawn, too, a filch_sem limits them. 0: none */
+    size_t size; /* sizeof(filch_scope_options) */
+    uint64_t
+        deadline_ns; /* then it is cancelled, and its close returns -ETIMEDOUT; as from filch_now_ns. 0: none */
+    unsigned
+        task_limit; /* filch_spawn waits while so many tasks have not ended: back-pressure. Tasks of the scope itself do not wait; where those spawn, too, a filch_sem limits them. 0: none */
     bool cancel_on_error; /* the first error of a task cancels the others */
 } filch_scope_options;
 
@@ -82,8 +84,8 @@ FILCH_API int filch_scope_open(filch_scope *scope, filch_slot *f, filch_pool *po
 FILCH_API int filch_spawn(filch_slot *f, filch_scope *scope, filch_task_fn *fn, void *arg);
 
 /* The same with a copy of the `bytes` at `arg`, aligned as by malloc, freed after the task. */
-FILCH_API int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const void *arg,
-                               size_t bytes);
+FILCH_API int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn *fn,
+                               const void *arg, size_t bytes);
 
 /*
  * Wait until all tasks have ended. The scope is gone then. Returns the first error of a task (-ECANCELED, once the scope is cancelled, is none); else -ETIMEDOUT if the deadline has cancelled it, -ECANCELED if

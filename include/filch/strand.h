@@ -65,7 +65,8 @@ struct filch_slot {
  */
 #define FILCH_TASK_DONE ((uintptr_t)0)
 #define FILCH_TASK_AWAITED ((uintptr_t)1 << 63)
-#define FILCH_TASK_OFFERED ((uintptr_t)1 << 62) /* with some deques: whoever takes this off has the task */
+#define FILCH_TASK_OFFERED                                                                         \
+    ((uintptr_t)1 << 62) /* with some deques: whoever takes this off has the task */
 
 /* The part of a strand's header that the inlined path reads. Written by the owner, and
  * overwritten by thieves who ask for work. */

@@ -49,7 +49,7 @@ typedef struct filch_stream {
     const void *data; /* what filch_stream_next has received, until the next call */
 
     /* The rest is the library's: src/io/stream.h. First what each piece touches. */
-    unsigned held;    /* the buffer that data is in */
+    unsigned held; /* the buffer that data is in */
     unsigned char code, is_plain, is_counted;
     void *source;
     filch_atomic_u32 lock, count;

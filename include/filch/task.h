@@ -124,8 +124,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_BODY(...) FILCH_FUNCTION(FILCH_BODY_SUFFIX, __VA_ARGS__, ~)
 #define FILCH_FUNCTION(suffix, R, name, ...)                                                       \
     static inline __attribute__((unused)) R FILCH_CAT(name, suffix)(                               \
-        filch_slot *filch_here __attribute__((unused)),                                            \
-        filch_slot *filch_mark __attribute__((unused)) FILCH_EACH(FILCH_PARAM, __VA_ARGS__))
+        filch_slot * filch_here __attribute__((unused)),                                           \
+        filch_slot * filch_mark __attribute__((unused)) FILCH_EACH(FILCH_PARAM, __VA_ARGS__))
 
 #define FILCH_HERE filch_here
 
@@ -143,8 +143,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_CALL(...)                                                                            \
     FILCH_OF(_body, __VA_ARGS__)(filch_here, filch_here FILCH_ARGUMENTS(__VA_ARGS__))
 
-#define FILCH_CALL_ON(f, ...)                                                                      \
-    FILCH_OF(_body, __VA_ARGS__)((f), (f)FILCH_ARGUMENTS(__VA_ARGS__))
+#define FILCH_CALL_ON(f, ...) FILCH_OF(_body, __VA_ARGS__)((f), (f)FILCH_ARGUMENTS(__VA_ARGS__))
 
 #define FILCH_SPAWN(...)                                                                           \
     do {                                                                                           \
@@ -153,8 +152,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
                             "fork it, or pass a pointer");                                         \
         FILCH_OF(_spawn, __VA_ARGS__)(&filch_here, filch_mark FILCH_ARGUMENTS(__VA_ARGS__));       \
     } while (0)
-#define FILCH_SYNC()                                                                               \
-    (FILCH_CHECK_SYNC(), (void)(filch_here = filch_join(filch_here, filch_mark)))
+#define FILCH_SYNC() (FILCH_CHECK_SYNC(), (void)(filch_here = filch_join(filch_here, filch_mark)))
 
 #define FILCH_RUN(pool, ...) FILCH_OF(_run, __VA_ARGS__)((pool)FILCH_ARGUMENTS(__VA_ARGS__))
 #define FILCH_SUBMIT(pool, ...)                                                                    \
@@ -175,8 +173,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         FILCH_PICK(R, FILCH_NOTHING, FILCH_RESULT_FIELD)(R)                                        \
     } name##_forked;                                                                               \
     enum {                                                                                         \
-        name##_fits = sizeof(name##_args) <= FILCH_SLOT_ROOM                                       \
-            FILCH_PICK(R, FILCH_NOTHING, FILCH_RESULT_FITS)(R)                                     \
+        name##_fits = sizeof(name##_args) <=                                                       \
+                      FILCH_SLOT_ROOM FILCH_PICK(R, FILCH_NOTHING, FILCH_RESULT_FITS)(R)           \
     };
 
 /* How a thief, or a join that has no handle, runs the task in a slot. */
@@ -194,9 +192,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 /* One store per argument, one for the thunk, one comparison. */
 #define FILCH_DEFINE_FORK(R, name, ...)                                                            \
-    FILCH_ALWAYS_INLINE void name##_fork(filch_slot **filch_at,                                    \
-                                         name##_forked *filch_child                                \
-                                             FILCH_EACH(FILCH_PARAM, __VA_ARGS__))                 \
+    FILCH_ALWAYS_INLINE void name##_fork(                                                          \
+        filch_slot **filch_at, name##_forked *filch_child FILCH_EACH(FILCH_PARAM, __VA_ARGS__))    \
     {                                                                                              \
         filch_slot *filch_f = *filch_at;                                                           \
         FILCH_CHECK_FORK(filch_child, filch_f);                                                    \
@@ -215,9 +212,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         filch_child->slot = filch_f;                                                               \
         *filch_at = filch_f + 1;                                                                   \
     }                                                                                              \
-    FILCH_ALWAYS_INLINE void name##_spawn(filch_slot **filch_at,                                   \
-                                          filch_slot *filch_mark                                   \
-                                              FILCH_EACH(FILCH_PARAM, __VA_ARGS__))                \
+    FILCH_ALWAYS_INLINE void name##_spawn(                                                         \
+        filch_slot **filch_at, filch_slot *filch_mark FILCH_EACH(FILCH_PARAM, __VA_ARGS__))        \
     {                                                                                              \
         filch_slot *const filch_f = *filch_at;                                                     \
         FILCH_CHECK_SPAWN(filch_f);                                                                \
@@ -226,8 +222,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         FILCH_EACH(FILCH_TO_SLOT, __VA_ARGS__)                                                     \
         /* relaxed: carried to thieves by [task-ready] when the slot is published. */              \
         filch_store_relaxed(&filch_f->state, (uintptr_t)name##_thunk);                             \
-        *filch_at = filch_fork_is_slow(filch_f) ? filch_spawn_slow(filch_f, filch_mark)            \
-                                                : filch_f + 1;                                     \
+        *filch_at =                                                                                \
+            filch_fork_is_slow(filch_f) ? filch_spawn_slow(filch_f, filch_mark) : filch_f + 1;     \
     }
 
 /* One comparison, then a direct call with the arguments that the compiler still has in registers. It must
@@ -244,15 +240,15 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_DEFINE_RUN(R, name, ...)                                                             \
     static __attribute__((unused)) void name##_root(filch_slot *filch_f, void *filch_work)         \
     {                                                                                              \
-        name##_forked *const filch_child = (name##_forked *)filch_work;                             \
+        name##_forked *const filch_child = (name##_forked *)filch_work;                            \
         (void)filch_child;                                                                         \
         FILCH_PICK(R, FILCH_NOTHING, FILCH_ROOT_RESULT)                                            \
         () name##_body(filch_f, filch_f FILCH_EACH(FILCH_IN_CHILD, __VA_ARGS__));                  \
     }                                                                                              \
-    static inline __attribute__((unused)) R name##_run(                                            \
-        filch_pool *filch_in FILCH_EACH(FILCH_PARAM, __VA_ARGS__))                                 \
+    static inline __attribute__((unused))                                                          \
+    R name##_run(filch_pool *filch_in FILCH_EACH(FILCH_PARAM, __VA_ARGS__))                        \
     {                                                                                              \
-        name##_forked filch_work, *const filch_child = &filch_work;                                  \
+        name##_forked filch_work, *const filch_child = &filch_work;                                \
         FILCH_EACH(FILCH_TO_CHILD, __VA_ARGS__)                                                    \
         filch_run_always(filch_in, name##_root, filch_child);                                      \
         FILCH_PICK(R, FILCH_NOTHING, FILCH_RETURN_RESULT)()                                        \
@@ -275,9 +271,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_KEEP_RESULT(R, name)                                                                 \
     *(name##_fits ? (R *)(void *)filch_task->room : &filch_child->result) =
 #define FILCH_JOIN_VALUE(R, name, call)                                                            \
-    return filch_stolen                                                                            \
-               ? *(name##_fits ? (R *)(void *)filch_f->room : &filch_child->result)                \
-               : call
+    return filch_stolen ? *(name##_fits ? (R *)(void *)filch_f->room : &filch_child->result) : call
 #define FILCH_JOIN_VOID(R, name, call)                                                             \
     if (!filch_stolen)                                                                             \
     call
@@ -381,7 +375,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_TYPEOF(x) decltype(x)
 #define FILCH_STATIC_ASSERT(condition, text) static_assert(condition, text)
 #define FILCH_CHECK_COPY(type)                                                                     \
-    (void)sizeof(char[__is_trivially_copyable(type) && alignof(type) <= alignof(max_align_t) ? 1 : -1])
+    (void)sizeof(                                                                                  \
+        char[__is_trivially_copyable(type) && alignof(type) <= alignof(max_align_t) ? 1 : -1])
 #else
 #define FILCH_TYPEOF(x) __typeof__(x)
 #define FILCH_STATIC_ASSERT(condition, text) _Static_assert(condition, text)

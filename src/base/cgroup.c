@@ -197,8 +197,8 @@ static void look_at(const char *dir, const char *name, bool is_v2, struct quota 
     uint64_t time_us = take_number(&rest);
     uint64_t period_us = take_number(&rest);
     if (time_us == 0 || period_us == 0 || *rest != '\0') {
-        snprintf(smallest->garbage, sizeof smallest->garbage,
-                 ", '%.32s' of %.64s ignored", text, name);
+        snprintf(smallest->garbage, sizeof smallest->garbage, ", '%.32s' of %.64s ignored", text,
+                 name);
         return;
     }
     if (smallest->time_us &&
@@ -266,8 +266,8 @@ int filch_cgroup_cpus(const char *root, unsigned *cpus, char *why, size_t why_si
     bool has_rest = smallest.time_us % smallest.period_us != 0;
     *cpus = whole < UINT_MAX ? (unsigned)whole + has_rest : UINT_MAX;
     double exact = cpus_of(smallest.time_us, smallest.period_us);
-    snprintf(why, why_size, "cgroup quota %.6g CPU%s (%s)%s", exact,
-             exact == 1 ? "" : "s", smallest.cgroup, smallest.garbage);
+    snprintf(why, why_size, "cgroup quota %.6g CPU%s (%s)%s", exact, exact == 1 ? "" : "s",
+             smallest.cgroup, smallest.garbage);
 
 free_mounts:
     free(mounts);

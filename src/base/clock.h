@@ -21,7 +21,8 @@ static inline uint64_t filch_clock_ns(void)
 /* As the kernel takes a time-out. */
 static inline struct timespec filch_timespec(uint64_t ns)
 {
-    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+                             .tv_nsec = (long)(ns % 1000000000)};
 }
 
 /* Not ordered with the instructions around it: good to some tens of nanoseconds. */

@@ -10,7 +10,8 @@ const char *filch_strerror(int err)
     case 0:
         return "no error";
     case EINVAL:
-        return "an argument or an option has no meaning: a NULL, a number out of range, or options whose size is not set";
+        return "an argument or an option has no meaning: a NULL, a number out of range, or options "
+               "whose size is not set";
     case E2BIG:
         return "the options are of a newer version and use what this library does not know";
     case ENOEXEC:

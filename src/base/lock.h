@@ -49,8 +49,7 @@ static inline void filch_lock_acquire(filch_lock *lock)
         /* relaxed: a hint, rechecked by the cas; it leaves the line with its holder. */
         uint32_t seen = filch_load_relaxed(&lock->state);
         /* acquire [lock-passed] */
-        if (seen == FILCH_LOCK_FREE &&
-            filch_cas_acq_rel(&lock->state, &seen, FILCH_LOCK_HELD))
+        if (seen == FILCH_LOCK_FREE && filch_cas_acq_rel(&lock->state, &seen, FILCH_LOCK_HELD))
             return;
         filch_pause();
     }

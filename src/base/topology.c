@@ -12,13 +12,12 @@
 
 /* Set `*number` to the one a file about this CPU begins with, or leave it and return
  * false. A list such as "0-3,8-11" begins with its smallest. */
-static bool read_number(unsigned *number, const char *root, unsigned cpu,
-                        const char *file)
+static bool read_number(unsigned *number, const char *root, unsigned cpu, const char *file)
 {
     char text[64];
 
-    return filch_file_read(text, sizeof text, "%s/sys/devices/system/cpu/cpu%u/%s", root,
-                           cpu, file) == 0 &&
+    return filch_file_read(text, sizeof text, "%s/sys/devices/system/cpu/cpu%u/%s", root, cpu,
+                           file) == 0 &&
            sscanf(text, "%u", number) == 1;
 }
 
@@ -142,8 +141,8 @@ static unsigned parse_workers(const char *text)
     return *end == '\0' && workers <= UINT_MAX ? (unsigned)workers : 0;
 }
 
-unsigned filch_topology_default_workers(const filch_topology *topology, const char *root,
-                                        char *why, size_t why_size)
+unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
+                                        size_t why_size)
 {
     char quota[320], ignored[64] = "";
     unsigned cpu_count = topology->cpu_count, workers = cpu_count, quota_cpus;
@@ -163,7 +162,6 @@ unsigned filch_topology_default_workers(const filch_topology *topology, const ch
     if (quota_cpus > 0 && quota_cpus < workers)
         workers = quota_cpus;
     snprintf(why, why_size, "%u worker%s: %u CPU%s in the affinity mask, %s%s", workers,
-             workers == 1 ? "" : "s", cpu_count, cpu_count == 1 ? "" : "s", quota,
-             ignored);
+             workers == 1 ? "" : "s", cpu_count, cpu_count == 1 ? "" : "s", quota, ignored);
     return workers;
 }

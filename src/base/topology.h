@@ -44,8 +44,8 @@ void filch_topology_explore(filch_topology *topology, const char *root);
  * A positive number in the environment variable FILCH_WORKERS overrides both. `why`
  * becomes a sentence for people that tells how this came about, and what was ignored.
  */
-unsigned filch_topology_default_workers(const filch_topology *topology, const char *root,
-                                        char *why, size_t why_size);
+unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
+                                        size_t why_size);
 
 void filch_topology_fini(filch_topology *topology);
 

@@ -15,20 +15,23 @@ struct filch_strand;
 
 typedef struct filch_kind {
     const char *name;
-    size_t bytes;    /* of the deque */
-    bool is_claimed; /* who gets an entry must claim its task: the owner takes what it wants, and not what comes next */
-    bool is_shared;  /* one for all strands */
+    size_t bytes; /* of the deque */
+    bool
+        is_claimed; /* who gets an entry must claim its task: the owner takes what it wants, and not what comes next */
+    bool is_shared; /* one for all strands */
 
     /* Zero for a default; `block` is the size of a block, where there are any. As the functions of filch/deque.h otherwise. */
     int (*init)(void *deque, size_t capacity, size_t block);
     int (*push)(void *deque, void *entry);
-    bool (*push_fast)(void *deque, void *entry); /* false: push may do it, by more than a few instructions */
+    bool (*push_fast)(void *deque,
+                      void *entry); /* false: push may do it, by more than a few instructions */
     bool (*pop)(void *deque, void **entry);
     bool (*take)(void *deque, void *newest); /* pop for an owner that knows what it gets */
     bool (*take_last)(void *deque);          /* when take has said false: the rest of it; or NULL */
     filch_steal_result (*steal)(void *deque, void **entry);
     bool (*has_public)(void *deque); /* would a steal find something? A hint */
-    void (*show)(void *deque);       /* the owner lets thieves have all that is there; NULL: they have it anyway */
+    void (*show)(
+        void *deque); /* the owner lets thieves have all that is there; NULL: they have it anyway */
     size_t (*size_hint)(void *deque);
     void (*fini)(void *deque);
 

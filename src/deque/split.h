@@ -41,9 +41,11 @@ typedef struct filch_split {
     filch_atomic_u64 word __attribute__((aligned(FILCH_CACHE_LINE)));
 
     /* Owner only. `split` is a copy of the word's, unless that is used up; `end` never changes. */
-    filch_slot *end __attribute__((aligned(FILCH_CACHE_LINE))); /* here and at end[1] fork may write, but no task lives there */
+    filch_slot *end __attribute__((aligned(
+        FILCH_CACHE_LINE))); /* here and at end[1] fork may write, but no task lives there */
     uint32_t split;
-    bool is_used_up; /* the word shows slots that were stolen and are free again; the next publish sets it right */
+    bool
+        is_used_up; /* the word shows slots that were stolen and are free again; the next publish sets it right */
 } filch_split;
 
 /* The slots begin this far behind the split stack's address, in the same region: a thief finds them without reading

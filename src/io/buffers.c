@@ -51,7 +51,8 @@ int filch_buffers_init(filch_buffers *buffers, int ring_fd, unsigned count)
     struct io_uring_buf_reg request = {.ring_entries = count};
 
     buffers->map_bytes = queue_bytes + (size_t)count * STRIDE;
-    void *map = mmap(NULL, buffers->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *map =
+        mmap(NULL, buffers->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
         return -errno;
     request.ring_addr = (uint64_t)(uintptr_t)map;

@@ -24,10 +24,9 @@
 
 const char *filch_op_name(const filch_op *op)
 {
-    static const char *const names[FILCH_OP_COUNT] = {
-        "no operation",
+    static const char *const names[FILCH_OP_COUNT] = {"no operation",
 #define FILCH_OP_NAME(name) #name,
-        FILCH_OPS(FILCH_OP_NAME)
+                                                      FILCH_OPS(FILCH_OP_NAME)
 #undef FILCH_OP_NAME
     };
     return names[op->code];
@@ -71,7 +70,10 @@ static ssize_t poll_now(int fd, unsigned events, int timeout_ms)
 {
     struct pollfd one = {.fd = fd, .events = (short)events};
     int count = poll(&one, 1, timeout_ms);
-    return count < 0 ? -errno : count == 0 ? -EAGAIN : (one.revents & POLLNVAL) ? -EBADF : one.revents;
+    return count < 0                  ? -errno
+           : count == 0               ? -EAGAIN
+           : (one.revents & POLLNVAL) ? -EBADF
+                                      : one.revents;
 }
 
 static ssize_t splice_some(filch_op *op, unsigned flags)
@@ -202,7 +204,8 @@ bool filch_op_is_impatient(const filch_op *op)
     case FILCH_OP_splice:
         return op->flags & SPLICE_F_NONBLOCK;
     case FILCH_OP_connect:
-        return is_connect_here(op) && op->mode & O_NONBLOCK; /* as the system call: it was so before */
+        return is_connect_here(op) &&
+               op->mode & O_NONBLOCK; /* as the system call: it was so before */
     default:
         return false;
     }
@@ -225,7 +228,8 @@ bool filch_op_moves_file(const filch_op *op, bool *is_to_device)
     *is_to_device = false;
     if (!is_transfer(op) || op->offset != FILCH_HERE_IN_FILE || fstat(op->fd, &info))
         return false;
-    *is_to_device = S_ISCHR(info.st_mode) && (op->code == FILCH_OP_write || op->code == FILCH_OP_writev);
+    *is_to_device =
+        S_ISCHR(info.st_mode) && (op->code == FILCH_OP_write || op->code == FILCH_OP_writev);
     return S_ISREG(info.st_mode);
 }
 
@@ -302,13 +306,15 @@ ssize_t filch_op_open(filch_op *op)
     int flags = (int)op->flags;
 
     if (op->fd2 < 0) {
-        bool may_wait = !(flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) &&
-                        fstatat(op->fd, op->path, &info, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
-                        (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode));
+        bool may_wait =
+            !(flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) &&
+            fstatat(op->fd, op->path, &info, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
+            (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode));
         op->stage = may_wait;
         if (!may_wait)
             return filch_op_call(op);
-        ssize_t fd = result_of(openat(op->fd, op->path, flags | O_CLOEXEC | O_NONBLOCK, (mode_t)op->mode));
+        ssize_t fd =
+            result_of(openat(op->fd, op->path, flags | O_CLOEXEC | O_NONBLOCK, (mode_t)op->mode));
         if (fd < 0)
             return fd == -EINTR || (fd == -ENXIO && S_ISFIFO(info.st_mode)) ? -EAGAIN : fd;
         op->fd2 = (int)fd;
@@ -336,14 +342,16 @@ ssize_t filch_op_call_until(filch_op *op, uint64_t deadline_ns)
     bool is_splice = op->code == FILCH_OP_splice, is_open = op->code == FILCH_OP_open;
     int pause_ms = 1;
 
-    if (deadline_ns == FILCH_NO_DEADLINE || (!is_splice && !is_open && !is_connect_here(op) && !filch_op_events(op)))
+    if (deadline_ns == FILCH_NO_DEADLINE ||
+        (!is_splice && !is_open && !is_connect_here(op) && !filch_op_events(op)))
         return filch_op_call(op);
     if (is_splice)
         filch_op_prepare_splice(op);
     for (bool is_ready = false;;) {
         op->result = is_open ? filch_op_open(op) : filch_op_try(op, is_ready);
         bool is_full = op->result == -EAGAIN && is_connect_here(op) && !filch_op_is_impatient(op);
-        if (!is_full && !filch_op_waits_to_open(op) && !is_to_be_waited_for(op, op->result) && (is_ready || !filch_op_has_to_be_ready(op)))
+        if (!is_full && !filch_op_waits_to_open(op) && !is_to_be_waited_for(op, op->result) &&
+            (is_ready || !filch_op_has_to_be_ready(op)))
             return filch_op_has_to_be_ready(op) ? filch_op_call(op) : op->result;
         uint64_t now_ns = filch_clock_ns();
         if (now_ns >= deadline_ns) {
@@ -500,7 +508,8 @@ static ssize_t try_open(filch_op *op)
         if (fd != -EXDEV)
             return fd;
     }
-    ssize_t place = open_cached(op->fd, op->path, O_PATH | (op->flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
+    ssize_t place =
+        open_cached(op->fd, op->path, O_PATH | (op->flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
     if (place < 0)
         return place;
     info.stx_mode = 0;

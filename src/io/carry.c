@@ -26,8 +26,9 @@ typedef struct call {
     filch_io *io;
     filch_op *op;
     uint64_t deadline_ns;
-    int own_fd;         /* for the file of op->fd, and nobody else's; -1: there is none */
-    filch_ready *ready; /* then it keeps op->fd from being closed while the call is made; NULL: nothing does */
+    int own_fd; /* for the file of op->fd, and nobody else's; -1: there is none */
+    filch_ready *
+        ready; /* then it keeps op->fd from being closed while the call is made; NULL: nothing does */
 } call;
 
 /* Where the descriptor was closed before this began, its number may be another file's. Later the call has its own, or who closes it waits. */
@@ -37,11 +38,14 @@ static int call_on_thread(void *arg)
     filch_op *op = c->op;
     int fd = op->fd;
 
-    op->result = c->ready ? filch_ready_begin_try(c->ready, op) : filch_io_has_closed(c->io, op) ? -ECANCELED : 0;
+    op->result = c->ready                         ? filch_ready_begin_try(c->ready, op)
+                 : filch_io_has_closed(c->io, op) ? -ECANCELED
+                                                  : 0;
     if (op->result)
         return 0;
     op->fd = c->own_fd >= 0 ? c->own_fd : fd;
-    op->result = op->code == FILCH_OP_open ? filch_op_open(op) : filch_op_call_until(op, c->deadline_ns);
+    op->result =
+        op->code == FILCH_OP_open ? filch_op_open(op) : filch_op_call_until(op, c->deadline_ns);
     op->fd = fd;
     if (c->ready)
         filch_ready_end_try(c->ready, op);
@@ -64,7 +68,9 @@ static int pause_until(filch_slot *f, uint64_t *pause_ns, uint64_t deadline_ns)
 
     if (*pause_ns < LAST_PAUSE_NS)
         *pause_ns *= 2;
-    return now_ns >= deadline_ns ? -ETIMEDOUT : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
+    return now_ns >= deadline_ns
+               ? -ETIMEDOUT
+               : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
 }
 
 /* On a thread for calls that block. The task waits; if it is cancelled, or its deadline passes, or its descriptor is closed, before the call has begun, that was all. */
@@ -105,7 +111,9 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
     for (bool is_over = false; !is_over;) {
         int err = pause_until(f, &pause_ns, deadline_ns);
         if (!err)
-            err = ready ? filch_ready_begin_try(ready, op) : filch_io_has_closed(io, op) ? -ECANCELED : 0;
+            err = ready                         ? filch_ready_begin_try(ready, op)
+                  : filch_io_has_closed(io, op) ? -ECANCELED
+                                                : 0;
         if (err) {
             filch_op_undo(op);
             op->result = filch_op_fail(op, err);
@@ -118,7 +126,8 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
     filch_io_count_op(io->pool, op, -1u);
 }
 
-void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call, uint64_t deadline_ns)
+void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call,
+                        uint64_t deadline_ns)
 {
     if (is_call)
         call_blocking(f, io, op, deadline_ns);

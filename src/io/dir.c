@@ -35,7 +35,8 @@ static bool is_local(filch_io *io, int fd)
     struct statx info;
 
     if (where == FILCH_WHERE_UNKNOWN) {
-        bool is_here = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &info) == 0 && filch_mount_is_local(&info);
+        bool is_here = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &info) == 0 &&
+                       filch_mount_is_local(&info);
         where = is_here ? FILCH_WHERE_HERE : FILCH_WHERE_ELSEWHERE;
         /* relaxed: as above. */
         if (about)
@@ -56,8 +57,8 @@ static bool is_of_directory(const filch_op *op)
 /* Is it an open of something below a directory, that waits for nobody but the file system? */
 static bool is_open_below(const filch_op *op)
 {
-    return op->code == FILCH_OP_open && op->fd >= 0 && op->flags & (O_DIRECTORY | O_NONBLOCK) && op->path &&
-           *(const char *)op->path != '/';
+    return op->code == FILCH_OP_open && op->fd >= 0 && op->flags & (O_DIRECTORY | O_NONBLOCK) &&
+           op->path && *(const char *)op->path != '/';
 }
 
 /* There is no call for the entries of a directory that does not wait; and to ask for the attributes of one of them takes three calls. Nearly always they are in memory, and then a thread for the call takes 30 times as long as the call itself. So

@@ -42,7 +42,8 @@ static inline bool filch_inbox_seems_empty(filch_inbox *inbox)
 static inline void filch_inbox_note(filch_inbox *inbox)
 {
     /* acquire [moved]; relaxed: as above, and who has served it is told by the bell. */
-    bool is_filled = inbox->list || filch_load_acquire(&inbox->urgent) || filch_load_relaxed(&inbox->served);
+    bool is_filled =
+        inbox->list || filch_load_acquire(&inbox->urgent) || filch_load_relaxed(&inbox->served);
     /* relaxed: as above. */
     filch_store_relaxed(&inbox->is_filled, is_filled);
 }

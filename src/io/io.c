@@ -50,11 +50,13 @@ static void choose_way(filch_io *io)
                 entries <= 4096)
                 io->ring_entries = entries;
             if (filch_is_verbose())
-                fprintf(stderr, "filch: pool '%s': I/O by %s, set by FILCH_IO\n", io->pool->options.name, way_names[i]);
+                fprintf(stderr, "filch: pool '%s': I/O by %s, set by FILCH_IO\n",
+                        io->pool->options.name, way_names[i]);
             return;
         }
     if (filch_is_verbose())
-        fprintf(stderr, "filch: pool '%s': '%.32s' in FILCH_IO ignored; there are uring, epoll, threads\n",
+        fprintf(stderr,
+                "filch: pool '%s': '%.32s' in FILCH_IO ignored; there are uring, epoll, threads\n",
                 io->pool->options.name, wish);
 }
 
@@ -106,9 +108,9 @@ filch_io *filch_io_get(filch_pool *pool)
     io->pool = pool;
     choose_way(io);
     void *fds = filch_fault(FILCH_FAULT_MAP)
-                       ? MAP_FAILED
-                       : mmap(NULL, COUNTED_FDS * sizeof *io->fds, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                    ? MAP_FAILED
+                    : mmap(NULL, COUNTED_FDS * sizeof *io->fds, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     io->fds = fds == MAP_FAILED ? NULL : fds;
     part = filch_parts_add(&pool->parts, FILCH_PART_IO, &io->part);
     if (part != &io->part)
@@ -227,9 +229,11 @@ void filch_io_count(filch_pool *pool, int fd, uint32_t change)
 
 uint32_t filch_io_closings(filch_io *io, const filch_op *op)
 {
-    const filch_fd *fd = filch_io_fd(io, op->fd), *fd2 = op->code == FILCH_OP_splice ? filch_io_fd(io, op->fd2) : NULL;
+    const filch_fd *fd = filch_io_fd(io, op->fd),
+                   *fd2 = op->code == FILCH_OP_splice ? filch_io_fd(io, op->fd2) : NULL;
     /* relaxed: who takes the operation back counts first, and the lock of an inbox or of epoll's lists brings us that with the request. */
-    return (fd ? filch_load_relaxed(&fd->closings) : 0) + (fd2 ? filch_load_relaxed(&fd2->closings) : 0);
+    return (fd ? filch_load_relaxed(&fd->closings) : 0) +
+           (fd2 ? filch_load_relaxed(&fd2->closings) : 0);
 }
 
 void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change)
@@ -254,12 +258,13 @@ static void take_back_all(filch_slot *f, filch_io *io, int fd);
 bool filch_op_try_at_once(filch_op *op)
 {
     op->result = filch_op_try(op, false);
-    return op->code == FILCH_OP_shutdown || op->code == FILCH_OP_close || filch_op_is_impatient(op) ||
-           (op->result != -EAGAIN && !filch_op_has_to_be_ready(op));
+    return op->code == FILCH_OP_shutdown || op->code == FILCH_OP_close ||
+           filch_op_is_impatient(op) || (op->result != -EAGAIN && !filch_op_has_to_be_ready(op));
 }
 
 /* True: it flies. False: it has ended, with op->result. `is_left`: the task goes on. */
-static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns, bool is_left)
+static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns,
+                   bool is_left)
 {
     op->strand = NULL;
     op->carrier = NULL;
@@ -286,12 +291,13 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
     bool is_to_device, is_file = filch_op_moves_file(op, &is_to_device);
     filch_fd *fd = filch_io_fd(io, op->fd);
     /* relaxed: a hint. */
-    op->is_patient = op->code == FILCH_OP_recv && !(op->flags & (MSG_OOB | MSG_ERRQUEUE)) && fd && filch_load_relaxed(&fd->is_socket);
+    op->is_patient = op->code == FILCH_OP_recv && !(op->flags & (MSG_OOB | MSG_ERRQUEUE)) && fd &&
+                     filch_load_relaxed(&fd->is_socket);
     /* A ring would let a thread of the kernel wait for the queue, which it cannot always take back. */
     bool is_connect_here = op->code == FILCH_OP_connect && !filch_op_events(op);
     bool has_ring = source && filch_source_is_ring(source);
-    bool is_by_ring = has_ring && op->code != FILCH_OP_getdents && !is_file && !is_to_device && !is_connect_here &&
-                      !filch_op_waits_to_open(op);
+    bool is_by_ring = has_ring && op->code != FILCH_OP_getdents && !is_file && !is_to_device &&
+                      !is_connect_here && !filch_op_waits_to_open(op);
     if (!is_tried && !is_by_ring && filch_op_try_at_once(op))
         return false;
     bool has_to_block = is_file || (is_to_device && has_ring) || !filch_op_events(op);
@@ -442,7 +448,8 @@ static void take_back_all(filch_slot *f, filch_io *io, int fd)
 void filch_op_cancel(filch_slot *f, filch_op *op)
 {
     /* relaxed: the caller's own, or it flies; whether it is done is looked at by take_back. */
-    if (strand_of(f) && op && filch_load_relaxed(&op->state) != FILCH_OP_IDLE && !filch_op_is_done(op))
+    if (strand_of(f) && op && filch_load_relaxed(&op->state) != FILCH_OP_IDLE &&
+        !filch_op_is_done(op))
         take_back(f, op);
 }
 
@@ -452,7 +459,8 @@ ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
     if (!is_known(op) || filch_load_relaxed(&op->state) == FILCH_OP_IDLE)
         return -EINVAL;
     /* In the child of a fork(): it is the parent's. */
-    if (op->strand && !filch_pool_is_alive(((filch_strand *)op->strand)->pool) && !filch_op_is_done(op))
+    if (op->strand && !filch_pool_is_alive(((filch_strand *)op->strand)->pool) &&
+        !filch_op_is_done(op))
         return -EOWNERDEAD;
     int outcome = filch_op_await_end(f, op, deadline_ns);
     if (outcome < 0)

@@ -23,27 +23,33 @@ typedef struct filch_ready filch_ready;
 
 /* What is known of a descriptor. */
 typedef struct filch_fd {
-    filch_atomic_u32 flying;    /* operations on it */
-    filch_atomic_u32 splices;   /* of them */
-    filch_atomic_u32 closings;  /* so often it was closed by filch_close while some were */
-    filch_atomic_u32 is_socket; /* something was received from it. A hint: it may have been closed without us, and be another file */
-    filch_atomic_u32 where;     /* one of the following. A hint, too */
+    filch_atomic_u32 flying;   /* operations on it */
+    filch_atomic_u32 splices;  /* of them */
+    filch_atomic_u32 closings; /* so often it was closed by filch_close while some were */
+    filch_atomic_u32
+        is_socket; /* something was received from it. A hint: it may have been closed without us, and be another file */
+    filch_atomic_u32 where; /* one of the following. A hint, too */
 } filch_fd;
 
-enum filch_where { FILCH_WHERE_UNKNOWN, FILCH_WHERE_HERE, FILCH_WHERE_ELSEWHERE }; /* whether its file system lies on this machine */
+enum filch_where {
+    FILCH_WHERE_UNKNOWN,
+    FILCH_WHERE_HERE,
+    FILCH_WHERE_ELSEWHERE
+}; /* whether its file system lies on this machine */
 
 typedef struct filch_io {
     filch_part part; /* first: in the pool it is the part */
     filch_pool *pool;
-    filch_io_way way;      /* asked for; constant */
-    unsigned ring_entries; /* of each ring; constant */
+    filch_io_way way;          /* asked for; constant */
+    unsigned ring_entries;     /* of each ring; constant */
     filch_atomic_u32 refusals; /* so often a thread got no ring */
 
     filch_lock lock;
-    filch_ring *rings;   /* all, under the lock */
-    filch_ready *ready;  /* under the lock until it is made; then constant */
+    filch_ring *rings;          /* all, under the lock */
+    filch_ready *ready;         /* under the lock until it is made; then constant */
     filch_atomic_u32 has_rings; /* whether rings can be had: 0 not known, 1 yes, 2 no */
-    filch_atomic_u32 slow_dirs; /* so many more directories are read on a thread, since the last took long */
+    filch_atomic_u32
+        slow_dirs; /* so many more directories are read on a thread, since the last took long */
     filch_fd *fds; /* by descriptor; NULL: no memory */
 } filch_io;
 
@@ -166,7 +172,7 @@ struct io_uring_sqe;
 /* What a ring is to do for an operation. */
 enum filch_op_stage {
     FILCH_STAGE_ITSELF,
-    FILCH_STAGE_POLL,   /* its descriptor is non-blocking: wait for its events, and then try again */
+    FILCH_STAGE_POLL, /* its descriptor is non-blocking: wait for its events, and then try again */
     FILCH_STAGE_STREAM, /* again and again: it is that of a filch_stream, stream.h */
     FILCH_STAGE_STOP,   /* it takes that of a filch_stream back */
 };
@@ -195,7 +201,12 @@ void filch_kick_accept(void);
 
 /* Take back all that flies on the descriptor `fd`; or, with `splices`, all splices, and what is polled, which are carried out again if they are not to be closed: a ring knows a splice by its destination only, and that late. The request
  * lies with the caller, who waits for its end. */
-typedef enum filch_ring_all { FILCH_RING_FD, FILCH_RING_SPLICES, FILCH_RING_POLLS, FILCH_RING_ALLS } filch_ring_all;
+typedef enum filch_ring_all {
+    FILCH_RING_FD,
+    FILCH_RING_SPLICES,
+    FILCH_RING_POLLS,
+    FILCH_RING_ALLS
+} filch_ring_all;
 void filch_ring_cancel_all(filch_ring *ring, filch_op *request, filch_ring_all which);
 
 /* No thread uses it any more, or in the child of a fork(). */
@@ -234,7 +245,8 @@ void filch_ready_cancel_all(filch_ready *ready, filch_op *cancel);
 /* ---- neither: carry.c --------------------------------------------------------------------------- */
 
 /* As a call, on a thread that may block; or by trying it again and again. The task waits for op->result. */
-void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call, uint64_t deadline_ns);
+void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call,
+                        uint64_t deadline_ns);
 
 /* The same by a task of its own, while this one goes on. It flies already, and nobody else knows it. False: there is no memory. */
 bool filch_op_leave_to_task(filch_io *io, filch_op *op, bool is_call);

@@ -20,7 +20,8 @@ static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
 static void serve_urgent(filch_ring *ring)
 {
     /* acquire [submitting] */
-    filch_op *op = filch_load_acquire(&ring->is_submitting) ? NULL : filch_inbox_begin_urgent(&ring->inbox);
+    filch_op *op =
+        filch_load_acquire(&ring->is_submitting) ? NULL : filch_inbox_begin_urgent(&ring->inbox);
     struct io_uring_sync_cancel_reg request = {.timeout = {0, 0}};
 
     if (!op)
@@ -30,7 +31,8 @@ static void serve_urgent(filch_ring *ring)
     } else if (op->mode) {
         request.flags = IORING_ASYNC_CANCEL_OP | IORING_ASYNC_CANCEL_ALL;
         /* Headers before Linux 6.6 have no name for it. */
-        ((uint8_t *)&request)[offsetof(struct io_uring_sync_cancel_reg, timeout) + sizeof request.timeout] = (uint8_t)op->mode;
+        ((uint8_t *)&request)[offsetof(struct io_uring_sync_cancel_reg, timeout) +
+                              sizeof request.timeout] = (uint8_t)op->mode;
     } else {
         request.fd = op->fd;
         request.flags = IORING_ASYNC_CANCEL_FD | IORING_ASYNC_CANCEL_ALL;

@@ -18,8 +18,10 @@ static filch_atomic_u64 known[KNOWN_COUNT];
 
 static bool is_local_type(const char *type)
 {
-    static const char *const types[] = {"ext4", "xfs", "btrfs", "tmpfs", "overlay", "f2fs", "ext3", "ext2", "bcachefs", "zfs",
-                                        "erofs", "squashfs", "vfat", "exfat", "ramfs", "rootfs", "devtmpfs", "proc", "sysfs"};
+    static const char *const types[] = {"ext4",   "xfs",      "btrfs", "tmpfs",    "overlay",
+                                        "f2fs",   "ext3",     "ext2",  "bcachefs", "zfs",
+                                        "erofs",  "squashfs", "vfat",  "exfat",    "ramfs",
+                                        "rootfs", "devtmpfs", "proc",  "sysfs"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (strncmp(type, types[i], strlen(types[i])) == 0 && type[strlen(types[i])] == ' ')
             return true;

@@ -15,8 +15,8 @@
  * operations are tried by one thread at a time; and who closes it waits until there are none, since what is tried later would be tried on another file.
  */
 #include "base/clock.h"
-#include "base/memory.h"
 #include "base/descriptor.h"
+#include "base/memory.h"
 #include "io/io.h"
 
 #include <errno.h>
@@ -45,14 +45,16 @@ struct filch_ready {
     filch_pool *pool;
     filch_io *io;
     int epoll;
-    filch_atomic_u32 has_no_pwait2; /* the kernel, or what guards it, does not let us have epoll_pwait2 */
+    filch_atomic_u32
+        has_no_pwait2; /* the kernel, or what guards it, does not let us have epoll_pwait2 */
     filch_atomic_u32 poll_count;
 
     filch_lock lock;
     place *places; /* by descriptor */
     size_t place_count;
-    filch_op *closers;   /* requests that wait until nobody tries anything on their descriptor */
-    size_t splice_count; /* splices in the lists: each is about two descriptors, and in the list of one */
+    filch_op *closers; /* requests that wait until nobody tries anything on their descriptor */
+    size_t
+        splice_count; /* splices in the lists: each is about two descriptors, and in the list of one */
 
     bool has_thread;
     pthread_t thread;
@@ -360,13 +362,16 @@ static filch_link *take_events(filch_ready *ready, const struct timespec *timeou
 
     /* relaxed: who does not know asks the kernel. */
     bool has_none = filch_load_relaxed(&ready->has_no_pwait2);
-    long count = has_none ? -1 : syscall(SYS_epoll_pwait2, ready->epoll, events, EVENTS_AT_ONCE, timeout, NULL, 0);
+    long count = has_none ? -1
+                          : syscall(SYS_epoll_pwait2, ready->epoll, events, EVENTS_AT_ONCE, timeout,
+                                    NULL, 0);
     /* An old kernel says ENOSYS, and a container that does not know the call says what it likes. */
     if (has_none || (count < 0 && errno != EINTR)) {
         /* relaxed: as above. */
         filch_store_relaxed(&ready->has_no_pwait2, 1);
         int64_t ms = timeout ? timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000 : -1;
-        count = epoll_wait(ready->epoll, events, EVENTS_AT_ONCE, ms > INT32_MAX ? INT32_MAX : (int)ms);
+        count =
+            epoll_wait(ready->epoll, events, EVENTS_AT_ONCE, ms > INT32_MAX ? INT32_MAX : (int)ms);
     }
     for (long i = 0; i < count; i++)
         if (events[i].data.u64 != OF_BELL)
@@ -380,7 +385,8 @@ static filch_link *look_now(filch_source *source)
 {
     const struct timespec none = {0};
     /* relaxed: a hint; who starts an operation looks later. */
-    return filch_load_relaxed(&source->pending) > 0 ? take_events((filch_ready *)source, &none) : NULL;
+    return filch_load_relaxed(&source->pending) > 0 ? take_events((filch_ready *)source, &none)
+                                                    : NULL;
 }
 
 static filch_link *look_ready(filch_source *source, bool *is_near)
@@ -440,11 +446,12 @@ int filch_ready_create(filch_ready **out, filch_io *io, bool has_thread)
         return err;
     ready->pool = io->pool;
     ready->io = io;
-    ready->source = (filch_source){.bell = filch_descriptor_of_ours(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)),
-                                   .poll = poll_ready,
-                                   .wait = wait_ready,
-                                   .hush = hush_ready,
-                                   .look = look_ready};
+    ready->source =
+        (filch_source){.bell = filch_descriptor_of_ours(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)),
+                       .poll = poll_ready,
+                       .wait = wait_ready,
+                       .hush = hush_ready,
+                       .look = look_ready};
     ready->epoll = filch_descriptor_of_ours(epoll_create1(EPOLL_CLOEXEC));
     if (ready->source.bell < 0 || ready->epoll < 0 ||
         epoll_ctl(ready->epoll, EPOLL_CTL_ADD, ready->source.bell, &bell)) {

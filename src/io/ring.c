@@ -13,10 +13,10 @@
  *
  * With the kernel: it reads the tail of the submissions that `publish` stores, release, and writes that of the completions, which `read_completions` loads, acquire; and the head of these the other way round: [kernel], README.md.
  */
+#include "io/ring.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/memory.h"
-#include "io/ring.h"
 #include "io/stream.h"
 
 #include <errno.h>
@@ -129,7 +129,9 @@ static void end(filch_ring *ring, filch_op *op, ssize_t result, filch_ended *end
     if (op->stage == FILCH_STAGE_STREAM)
         put_into_stream(ring, op, (filch_stream_item){(int)result, FILCH_NO_BUFFER}, true, ended);
     else
-        filch_ended_add(ended, op->stage == FILCH_STAGE_STOP ? end_stop(op) : filch_op_end(op, filch_op_fail(op, result)));
+        filch_ended_add(ended, op->stage == FILCH_STAGE_STOP
+                                   ? end_stop(op)
+                                   : filch_op_end(op, filch_op_fail(op, result)));
 }
 
 static void end_served(filch_ring *ring, filch_ended *ended)
@@ -188,7 +190,8 @@ void filch_ring_cancel(filch_ring *ring, filch_op *request)
 
 void filch_ring_cancel_all(filch_ring *ring, filch_op *request, filch_ring_all which)
 {
-    static const unsigned char opcodes[FILCH_RING_ALLS] = {[FILCH_RING_SPLICES] = IORING_OP_SPLICE, [FILCH_RING_POLLS] = IORING_OP_POLL_ADD};
+    static const unsigned char opcodes[FILCH_RING_ALLS] = {
+        [FILCH_RING_SPLICES] = IORING_OP_SPLICE, [FILCH_RING_POLLS] = IORING_OP_POLL_ADD};
 
     request->target = request;
     request->mode = opcodes[which];
@@ -232,7 +235,8 @@ static void fetch_ahead(filch_ring *ring, uint32_t head, uint32_t tail)
     const uint32_t far = 8, near = 4;
 
     if (tail - head > far)
-        __builtin_prefetch((filch_op *)(uintptr_t)ring->cq[(head + far) & ring->cq_mask].user_data, 1);
+        __builtin_prefetch((filch_op *)(uintptr_t)ring->cq[(head + far) & ring->cq_mask].user_data,
+                           1);
     filch_op *op = tail - head > near
                        ? (filch_op *)(uintptr_t)ring->cq[(head + near) & ring->cq_mask].user_data
                        : NULL;
@@ -245,7 +249,8 @@ static void fetch_ahead(filch_ring *ring, uint32_t head, uint32_t tail)
 }
 
 /* A completion of a stream that has a buffer, or that others follow. */
-static void read_stream(filch_ring *ring, filch_op *op, const struct io_uring_cqe *entry, filch_ended *ended)
+static void read_stream(filch_ring *ring, filch_op *op, const struct io_uring_cqe *entry,
+                        filch_ended *ended)
 {
     bool is_last = !(entry->flags & IORING_CQE_F_MORE);
     filch_stream_item item = {entry->res, entry->flags & IORING_CQE_F_BUFFER
@@ -363,7 +368,8 @@ static filch_link *look_after_ring(filch_source *source, bool *is_near)
     filch_ring *ring = (filch_ring *)source;
     FILCH_ENDED(ended);
 
-    filch_op *over = filch_inbox_seems_empty(&ring->inbox) ? NULL : filch_inbox_hasten(&ring->inbox);
+    filch_op *over =
+        filch_inbox_seems_empty(&ring->inbox) ? NULL : filch_inbox_hasten(&ring->inbox);
     if (over) {
         end(ring, over->target, -ECANCELED, &ended);
         end(ring, over, 0, &ended);
@@ -424,12 +430,12 @@ static int map(filch_ring *ring, const struct io_uring_params *params)
 int filch_ring_create(filch_ring **out, filch_io *io)
 {
     /* SUBMIT_ALL: an entry that the kernel refuses does not keep those behind it from being submitted. */
-    struct io_uring_params params = {.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
-                                              IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_CLAMP |
-                                              IORING_SETUP_CQSIZE | IORING_SETUP_SUBMIT_ALL,
-                                     /* Tests have small ones; what does not fit is kept by the kernel. */
-                                     .cq_entries = io->ring_entries < 64 ? io->ring_entries
-                                                                         : 8 * io->ring_entries};
+    struct io_uring_params params = {
+        .flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
+                 IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE |
+                 IORING_SETUP_SUBMIT_ALL,
+        /* Tests have small ones; what does not fit is kept by the kernel. */
+        .cq_entries = io->ring_entries < 64 ? io->ring_entries : 8 * io->ring_entries};
     filch_ring *ring = filch_calloc(1, sizeof *ring);
     int err = -ENOMEM;
 
@@ -438,14 +444,16 @@ int filch_ring_create(filch_ring **out, filch_io *io)
     filch_kick_prepare();
     ring->io = io;
     ring->thread = (pid_t)syscall(SYS_gettid);
-    ring->source = (filch_source){.bell = filch_descriptor_of_ours(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-                                  .poll = poll_ring,
-                                  .wait = wait_in_ring,
-                                  .look = look_after_ring};
+    ring->source =
+        (filch_source){.bell = filch_descriptor_of_ours(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+                       .poll = poll_ring,
+                       .wait = wait_in_ring,
+                       .look = look_after_ring};
     err = -errno;
     if (ring->source.bell < 0)
         goto free_ring;
-    ring->fd = filch_descriptor_of_ours((int)syscall(SYS_io_uring_setup, io->ring_entries, &params));
+    ring->fd =
+        filch_descriptor_of_ours((int)syscall(SYS_io_uring_setup, io->ring_entries, &params));
     err = -errno;
     if (ring->fd < 0)
         goto close_bell;

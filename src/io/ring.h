@@ -39,7 +39,8 @@ struct filch_ring {
     filch_buffers buffers; /* for streams; made by the first */
 
     filch_inbox inbox;
-    filch_atomic_u32 is_submitting; /* its thread is about to submit what it has taken out of the inbox: [submitting] */
+    filch_atomic_u32
+        is_submitting; /* its thread is about to submit what it has taken out of the inbox: [submitting] */
 };
 
 /* Entries that are published, and that the kernel has not taken. */

@@ -102,9 +102,11 @@ static bool arm(filch_slot *f, filch_stream *stream)
     settle(f, stream);
     /* From here on until it flies the strand does not leave its thread. */
     filch_ring *ring = filch_io_ring(f, strand);
-    if (!ring || (stream->code == FILCH_OP_recv && (!is_of_network(stream->fd) || !filch_ring_has_buffers(ring))))
+    if (!ring || (stream->code == FILCH_OP_recv &&
+                  (!is_of_network(stream->fd) || !filch_ring_has_buffers(ring))))
         return false;
-    stream->op = filch_op_make((filch_op_code)stream->code, stream->fd, NULL, NULL, 0, 0, stream->flags, 0);
+    stream->op =
+        filch_op_make((filch_op_code)stream->code, stream->fd, NULL, NULL, 0, 0, stream->flags, 0);
     stream->op.stage = FILCH_STAGE_STREAM;
     stream->op.closings = filch_io_closings(filch_io_get(strand->pool), &stream->op);
     stream->op.strand = strand;
@@ -119,11 +121,14 @@ static bool arm(filch_slot *f, filch_stream *stream)
 }
 
 /* Until something has come, or it is at rest: 0, and is_dry says whether that is all. Or -ETIMEDOUT, -ECANCELED. */
-static int await(filch_slot *f, filch_stream *stream, uint64_t deadline_ns, bool for_rest, bool *is_dry)
+static int await(filch_slot *f, filch_stream *stream, uint64_t deadline_ns, bool for_rest,
+                 bool *is_dry)
 {
     filch_waiting waiting;
 
-    filch_waiting_begin(&waiting, f, stream->code == FILCH_OP_recv ? "a stream of bytes" : "a stream of connections");
+    filch_waiting_begin(&waiting, f,
+                        stream->code == FILCH_OP_recv ? "a stream of bytes"
+                                                      : "a stream of connections");
     filch_stream_wait wait = filch_stream_await(stream, waiting.strand, waiting.turn, for_rest);
     *is_dry = wait == FILCH_STREAM_DRY;
     if (wait != FILCH_STREAM_WAITS) {
@@ -143,13 +148,16 @@ static meaning understand(filch_slot *f, const filch_stream *stream, int result)
 {
     switch (result) {
     case -ENOBUFS:
-        return stream->code == FILCH_OP_recv ? ONE_BY_ONE_ONCE : FOR_THE_CALLER; /* all are in use */
+        return stream->code == FILCH_OP_recv ? ONE_BY_ONE_ONCE
+                                             : FOR_THE_CALLER; /* all are in use */
     case -EAGAIN:
         return ONE_BY_ONE; /* the descriptor is non-blocking, and then the kernel does not wait */
     case -EINTR:
         return ASK_AGAIN;
     case -ECANCELED:
-        return filch_io_has_closed(filch_io_get(filch_strand_of(f)->pool), &stream->op) ? FOR_THE_CALLER : ASK_AGAIN;
+        return filch_io_has_closed(filch_io_get(filch_strand_of(f)->pool), &stream->op)
+                   ? FOR_THE_CALLER
+                   : ASK_AGAIN;
     default:
         return FOR_THE_CALLER;
     }
@@ -168,7 +176,8 @@ ssize_t filch_stream_next(filch_slot *f, filch_stream *stream, uint64_t deadline
             case FOR_THE_CALLER:
                 stream->held = item.buffer;
                 if (item.buffer != FILCH_NO_BUFFER)
-                    stream->data = filch_buffers_at(filch_ring_buffers(stream->source), item.buffer);
+                    stream->data =
+                        filch_buffers_at(filch_ring_buffers(stream->source), item.buffer);
                 return item.result;
             case ASK_AGAIN:
                 break;

@@ -80,7 +80,8 @@ typedef struct filch_stream_news {
 } filch_stream_news;
 
 /* By the reader. is_last: there will be no more. */
-static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_stream_item item, bool is_last)
+static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_stream_item item,
+                                                 bool is_last)
 {
     filch_stream_news news = {0};
 
@@ -97,7 +98,8 @@ static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_str
     }
     if (is_last)
         stream->is_armed = false;
-    if (stream->is_armed && !stream->is_stopping && (count + 1 >= FILCH_STREAM_AHEAD || stream->has_lost)) {
+    if (stream->is_armed && !stream->is_stopping &&
+        (count + 1 >= FILCH_STREAM_AHEAD || stream->has_lost)) {
         news.is_to_stop = true;
         stream->is_stopping = stream->has_stop = true;
         filch_op_fly(&stream->stop);
@@ -139,8 +141,8 @@ typedef enum filch_stream_wait {
 } filch_stream_wait;
 
 /* By the task, whose strand has opened a wait with this turn. for_rest: it waits until it is at rest, and for no item. */
-static inline filch_stream_wait filch_stream_await(filch_stream *stream, filch_strand *strand, uint64_t turn,
-                                                   bool for_rest)
+static inline filch_stream_wait filch_stream_await(filch_stream *stream, filch_strand *strand,
+                                                   uint64_t turn, bool for_rest)
 {
     filch_lock_acquire(filch_stream_lock(stream));
     filch_stream_wait wait = filch_stream_count(stream) > 0 && !for_rest ? FILCH_STREAM_HAS

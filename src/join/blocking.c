@@ -284,7 +284,8 @@ static call_state wait_for_end(filch_slot *f, lane *l, call *c, uint64_t deadlin
     return state;
 }
 
-int filch_blocking_until(filch_slot *f, filch_lane which, int (*fn)(void *arg), void *arg, uint64_t deadline_ns)
+int filch_blocking_until(filch_slot *f, filch_lane which, int (*fn)(void *arg), void *arg,
+                         uint64_t deadline_ns)
 {
     filch_strand *strand = f ? filch_strand_of(f) : NULL;
 

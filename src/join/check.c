@@ -25,8 +25,8 @@ void filch_check_leave(filch_slot *f, unsigned open, const char *task)
 
     if (now == UNKNOWN || now == open)
         return;
-    fprintf(stderr, "filch: the task '%s' returned with %d forked or spawned and not joined\n", task,
-            (int)(now - open));
+    fprintf(stderr, "filch: the task '%s' returned with %d forked or spawned and not joined\n",
+            task, (int)(now - open));
     abort();
 }
 

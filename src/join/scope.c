@@ -171,12 +171,13 @@ int filch_scope_open(filch_scope *scope, filch_slot *f, filch_pool *pool,
         o = *options;
     /* relaxed: a count; who destroys the pool over a scope that is just being opened or closed has a race anyway. */
     filch_fetch_add_relaxed(&pool->scopes, 1);
-    *scope = (filch_scope){.pool = pool,
-                           .generation = pool->generation,
-                           .task_count = {1},
-                           .task_limit = o.task_limit,
-                           .cancel_on_error = o.cancel_on_error,
-                           .has_deadline = o.deadline_ns != 0 && o.deadline_ns != FILCH_NO_DEADLINE};
+    *scope =
+        (filch_scope){.pool = pool,
+                      .generation = pool->generation,
+                      .task_count = {1},
+                      .task_limit = o.task_limit,
+                      .cancel_on_error = o.cancel_on_error,
+                      .has_deadline = o.deadline_ns != 0 && o.deadline_ns != FILCH_NO_DEADLINE};
     if (scope->has_deadline) {
         filch_timer *timer = (filch_timer *)scope->timer;
         timer->fire = pass_deadline;
@@ -218,7 +219,8 @@ static int enter_limited(filch_slot *f, filch_scope *scope)
             filch_waiting_drop(&waiting);
             return 0;
         }
-        outcome = filch_waiting_wait(&waiting, help_ns == FILCH_NEVER_NS ? FILCH_NEVER_NS : filch_after_ns(help_ns));
+        outcome = filch_waiting_wait(&waiting, help_ns == FILCH_NEVER_NS ? FILCH_NEVER_NS
+                                                                         : filch_after_ns(help_ns));
         if (outcome < 0) {
             filch_lock_acquire(lock_of(scope));
             filch_waiters_remove(spawners_of(scope), &waiter);
@@ -234,8 +236,7 @@ static void leave_limited(filch_scope *scope)
     filch_wakes wakes = {NULL, NULL};
 
     filch_lock_acquire(lock_of(scope));
-    if (scope->running_count > scope->task_limit ||
-        !filch_waiters_wake(spawners_of(scope), &wakes))
+    if (scope->running_count > scope->task_limit || !filch_waiters_wake(spawners_of(scope), &wakes))
         scope->running_count--;
     filch_lock_release(lock_of(scope));
     filch_wakes_go(&wakes);
@@ -343,10 +344,13 @@ int filch_spawn_task(filch_slot *f, filch_scope *scope, filch_spawned_fn *run, s
     }
     filch_binding *locals = (filch_binding *)(void *)(spawned->room + bytes);
     copy_locals(f, locals);
-    *spawned = (filch_spawned){
-        .job = {.fn = run_task, .arg = spawned, .end = end_spawned, .refuse = refuse_spawned, .scope = scope,
-                .locals = local_count > 0 ? locals : NULL},
-        .run = run};
+    *spawned = (filch_spawned){.job = {.fn = run_task,
+                                       .arg = spawned,
+                                       .end = end_spawned,
+                                       .refuse = refuse_spawned,
+                                       .scope = scope,
+                                       .locals = local_count > 0 ? locals : NULL},
+                               .run = run};
     /* relaxed: the caller keeps the scope open; the task is carried by the queue. */
     filch_fetch_add_relaxed(&scope->task_count, 1);
     *out = spawned;
@@ -363,7 +367,8 @@ static void run_plain(filch_slot *f, filch_spawned *spawned, int refused)
     spawned->err = refused ? refused : spawned->task(f, spawned->arg);
 }
 
-static int spawn(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const void *arg, size_t bytes)
+static int spawn(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const void *arg,
+                 size_t bytes)
 {
     filch_spawned *spawned;
 
@@ -385,7 +390,8 @@ int filch_spawn(filch_slot *f, filch_scope *scope, filch_task_fn *fn, void *arg)
     return spawn(f, scope, fn, arg, 0);
 }
 
-int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const void *arg, size_t bytes)
+int filch_spawn_copy(filch_slot *f, filch_scope *scope, filch_task_fn *fn, const void *arg,
+                     size_t bytes)
 {
     return spawn(f, scope, fn, arg, bytes);
 }

@@ -21,7 +21,7 @@ static filch_scope *scope_of(const filch_waiting *waiting)
 {
     filch_strand *strand = waiting->strand;
     return strand && strand->scope && !filch_strand_is_shielded(strand, waiting->f) ? strand->scope
-                                                                                  : NULL;
+                                                                                    : NULL;
 }
 
 void filch_waiting_begin(filch_waiting *waiting, filch_slot *f, const char *at)
@@ -203,7 +203,8 @@ uint64_t filch_now_ns(void)
 uint64_t filch_after_ns(uint64_t ns)
 {
     uint64_t deadline_ns;
-    return __builtin_add_overflow(filch_clock_ns(), ns, &deadline_ns) ? FILCH_NO_DEADLINE : deadline_ns;
+    return __builtin_add_overflow(filch_clock_ns(), ns, &deadline_ns) ? FILCH_NO_DEADLINE
+                                                                      : deadline_ns;
 }
 
 int filch_sleep_until(filch_slot *f, uint64_t deadline_ns)

@@ -235,7 +235,8 @@ void filch_slabs_rebuild(filch_slabs *slabs)
 /* ---- take and give ----------------------------------------------------------------------------- */
 
 /* Up to `max` from a slab that has some. */
-static unsigned take_from(filch_slabs *slabs, filch_slab *slab, filch_strand **strands, unsigned max)
+static unsigned take_from(filch_slabs *slabs, filch_slab *slab, filch_strand **strands,
+                          unsigned max)
 {
     unsigned count = 0;
     bool was_idle = slab->busy == 0;

@@ -41,7 +41,8 @@ struct filch_slab {
     unsigned count, first_id; /* its strands, and the number of the first */
 
     /* Under the lock. */
-    bool is_bare;                /* it has no guards, or perhaps not all: who makes or removes them says so before, and does it without the lock */
+    bool
+        is_bare; /* it has no guards, or perhaps not all: who makes or removes them says so before, and does it without the lock */
     unsigned used;               /* are not new, from the first on */
     unsigned busy;               /* of these: are with somebody */
     struct filch_strand *free;   /* and these are not */
@@ -50,11 +51,12 @@ struct filch_slab {
 };
 
 typedef struct filch_slabs {
-    size_t stack_bytes, slot_bytes, span_bytes; /* constant; slot_bytes from the aligned address on */
-    filch_slab *all;                            /* only grows, at its head: a signal handler reads it */
+    size_t stack_bytes, slot_bytes,
+        span_bytes;  /* constant; slot_bytes from the aligned address on */
+    filch_slab *all; /* only grows, at its head: a signal handler reads it */
     filch_lock lock;
     unsigned strand_count, next_size;
-    bool keeps_pages; /* they cannot be given back */
+    bool keeps_pages;           /* they cannot be given back */
     filch_slab *has_new, *bare; /* of the first list, one at most has new strands and others */
     filch_slab_list partly, idle;
     filch_atomic_u32 idle_count; /* slabs of full size in `idle`; written under the lock */

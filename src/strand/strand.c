@@ -51,8 +51,7 @@ void filch_strand_leave(filch_strand *strand)
 static void *create_deque(const filch_strands *list)
 {
     size_t bytes = round_up(list->kind->bytes, FILCH_CACHE_LINE);
-    void *deque =
-        filch_fault(FILCH_FAULT_MALLOC) ? NULL : aligned_alloc(FILCH_CACHE_LINE, bytes);
+    void *deque = filch_fault(FILCH_FAULT_MALLOC) ? NULL : aligned_alloc(FILCH_CACHE_LINE, bytes);
 
     if (deque && list->kind->init(deque, list->capacity, list->block) == 0)
         return deque;
@@ -191,8 +190,7 @@ bool filch_strands_have_free(filch_strands *list)
 filch_strand *filch_magazine_take(filch_magazine *magazine, filch_strands *list)
 {
     if (magazine->count == 0)
-        magazine->count =
-            filch_slabs_take(&list->slabs, magazine->strands, FILCH_MAGAZINE_MAX / 2);
+        magazine->count = filch_slabs_take(&list->slabs, magazine->strands, FILCH_MAGAZINE_MAX / 2);
     return magazine->count > 0 ? magazine->strands[--magazine->count] : create(list);
 }
 
@@ -217,7 +215,8 @@ void filch_magazine_empty(filch_magazine *magazine, filch_strands *list)
 bool filch_strands_trim(filch_strands *list)
 {
     /* Deques of other kinds are memory of their own, which thieves may still look at. */
-    return !list->kind && filch_slabs_trim(&list->slabs, FILCH_CONTEXT_HAS_FINI ? fini_context : NULL);
+    return !list->kind &&
+           filch_slabs_trim(&list->slabs, FILCH_CONTEXT_HAS_FINI ? fini_context : NULL);
 }
 
 /* Entries whose tasks are gone are put away at once, some of them. */

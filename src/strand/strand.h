@@ -50,14 +50,14 @@ struct filch_strand {
     FILCH_ATOMIC(struct filch_parked *) parked_in;
     filch_context *entered_from; /* while it runs: where filch_strand_leave goes */
     filch_context context;       /* while it does not */
-    bool is_firm; /* its wait is not ended for want of memory; [strand-waits] */
+    bool is_firm;                /* its wait is not ended for want of memory; [strand-waits] */
 
     filch_strand *parked_next, **parked_to;
     void (*body)(filch_strand *self); /* called when the strand is entered anew */
     void *argument;                   /* what body runs: a stolen slot or a job */
     unsigned open_forks;              /* checked builds: forks without a join */
-    unsigned at_once;                 /* operations since its last turn that did not have to wait: src/io/io.c */
-    bool keeps_all; /* publishes nothing: its handle does not say which slots hold tasks */
+    unsigned at_once; /* operations since its last turn that did not have to wait: src/io/io.c */
+    bool keeps_all;   /* publishes nothing: its handle does not say which slots hold tasks */
     size_t pushed,
         kept; /* where entries are claimed: pushed since the last sweep; found alive by it */
     unsigned id;
@@ -66,7 +66,8 @@ struct filch_strand {
     filch_strand *next_free; /* under the lock of the slabs */
     filch_strand *scope_next,
         **scope_to; /* under the scope's lock; scope_to is NULL when it is in no list */
-    struct filch_scope *closes; /* whose end it waits for, while it does; read by who has ended that wait and will resume it */
+    struct filch_scope *
+        closes; /* whose end it waits for, while it does; read by who has ended that wait and will resume it */
     filch_lock locals_lock;
 };
 

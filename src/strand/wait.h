@@ -124,12 +124,13 @@ static inline bool filch_wait_claim(filch_wait *wait, uint64_t turn)
 {
     /* relaxed: the cas decides. */
     uint64_t word = filch_load_relaxed(&wait->word);
+    uint64_t claimed;
     do {
         if ((word & FILCH_WAIT_TURN) != turn || !filch_wait_is_open(word))
             return false;
+        claimed = (word & ~FILCH_WAIT_PHASE) | FILCH_WAIT_CLAIMED;
         /* acquire [strand-waits]: if it is parked, its memory may be written to. */
-    } while (!filch_cas_acq_rel(&wait->word, &word,
-                                (word & ~FILCH_WAIT_PHASE) | FILCH_WAIT_CLAIMED));
+    } while (!filch_cas_acq_rel(&wait->word, &word, claimed));
     return true;
 }
 
@@ -137,8 +138,8 @@ static inline bool filch_wait_claim(filch_wait *wait, uint64_t turn)
 static inline filch_wait_result filch_wait_finish(filch_wait *wait, uint64_t turn, unsigned outcome)
 {
     /* release [wait-ended], acquire [strand-waits] */
-    uint64_t word = filch_exchange_acq_rel(&wait->word,
-                                           turn | (uint64_t)outcome << FILCH_WAIT_OUTCOME_SHIFT);
+    uint64_t word =
+        filch_exchange_acq_rel(&wait->word, turn | (uint64_t)outcome << FILCH_WAIT_OUTCOME_SHIFT);
     return word & FILCH_WAIT_PARKED ? FILCH_WAIT_RESUME : FILCH_WAIT_GOES;
 }
 

@@ -30,7 +30,8 @@ static void print_strand(filch_strand *strand, void *context)
     FILE *out = d->out;
     /* relaxed: for people, all of this. */
     const char *at = filch_load_relaxed(&strand->waits_at);
-    uint64_t word = filch_load_relaxed(&strand->wait.word), split = filch_load_relaxed(&strand->split.word);
+    uint64_t word = filch_load_relaxed(&strand->wait.word),
+             split = filch_load_relaxed(&strand->split.word);
     int worker = worker_of(pool, strand);
 
     if (worker < 0 && !at) {
@@ -40,12 +41,14 @@ static void print_strand(filch_strand *strand, void *context)
     fprintf(out, "  strand %u ", filch_slabs_number(&pool->strands.slabs, strand));
     if (worker >= 0)
         fprintf(out, "runs on worker %d", worker);
-    else if ((word & FILCH_WAIT_PHASE) == FILCH_WAIT_ENDED && (word & FILCH_WAIT_PARKED) == 0 && word)
+    else if ((word & FILCH_WAIT_PHASE) == FILCH_WAIT_ENDED && (word & FILCH_WAIT_PARKED) == 0 &&
+             word)
         fprintf(out, "may go on after waiting for %s", at);
     else
         fprintf(out, "waits for %s", at);
     if (!pool->strands.kind && filch_split_split(split) > filch_split_tail(split))
-        fprintf(out, ", with %u tasks to steal", filch_split_split(split) - filch_split_tail(split));
+        fprintf(out, ", with %u tasks to steal",
+                filch_split_split(split) - filch_split_tail(split));
     fputc('\n', out);
 }
 
@@ -66,8 +69,8 @@ int filch_dump(filch_pool *pool, FILE *out)
         uint32_t ready = filch_load_relaxed(&worker->ready.count),
                  spawned = filch_load_relaxed(&worker->spawned.count);
         if (ready + spawned > 0)
-            fprintf(out, "  worker %u has %u strands to go on with, and %u tasks to begin\n", i, ready,
-                    spawned);
+            fprintf(out, "  worker %u has %u strands to go on with, and %u tasks to begin\n", i,
+                    ready, spawned);
     }
     filch_lock_acquire(&pool->strands.slabs.lock);
     filch_slabs_each(&pool->strands.slabs, print_strand, &d);

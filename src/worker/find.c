@@ -186,8 +186,8 @@ static filch_strand *take_stolen(filch_worker *worker)
 /* Each of these may be full for ever, or find something for ever: so they take turns to be the first. */
 static filch_strand *take_fairly(filch_worker *worker, uint32_t turn)
 {
-    static filch_strand *(*const places[])(filch_worker *) = {take_resumed, take_event, take_injected,
-                                                              take_spawned, take_parked, take_stolen};
+    static filch_strand *(*const places[])(filch_worker *) = {
+        take_resumed, take_event, take_injected, take_spawned, take_parked, take_stolen};
     const unsigned count = sizeof places / sizeof places[0];
     filch_strand *strand = NULL;
 

@@ -42,7 +42,8 @@ bool filch_pool_has_queued(filch_pool *pool)
 {
     bool found = filch_pool_look_for_ready(pool) || !filch_queue_is_empty(&pool->inject);
     for (unsigned i = 0; !found && i < pool->worker_count; i++)
-        found = !filch_queue_is_empty(&pool->workers[i]->spawned) || !filch_parked_is_empty(&pool->workers[i]->parked);
+        found = !filch_queue_is_empty(&pool->workers[i]->spawned) ||
+                !filch_parked_is_empty(&pool->workers[i]->parked);
     return found;
 }
 

@@ -47,7 +47,8 @@ static void stop(filch_pool *pool)
 /* Is the source of this worker alone? Not for one who has the same, and is in bed: it waits there itself, or finds that another does. */
 static bool is_alone_beside(filch_worker *self, filch_worker *worker)
 {
-    return filch_source_is_alone(worker) && filch_worker_source(worker) != filch_worker_source(self);
+    return filch_source_is_alone(worker) &&
+           filch_worker_source(worker) != filch_worker_source(self);
 }
 
 bool filch_lookout_is_missing(filch_worker *self)
@@ -68,8 +69,7 @@ bool filch_lookout_begin(filch_worker *self)
 
     for (unsigned i = 0; !has_few && i < pool->worker_count; i++) {
         filch_worker *worker = pool->workers[i];
-        has_few = ready_count_of(worker) - 1 < FILCH_LOOKOUT_FEW ||
-                  is_alone_beside(self, worker);
+        has_few = ready_count_of(worker) - 1 < FILCH_LOOKOUT_FEW || is_alone_beside(self, worker);
     }
     /* seq_cst [ready-or-lookout] */
     if (!has_few || !filch_cas_seq_cst(&pool->lookout, &nobody, self->index + 1))

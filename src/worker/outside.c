@@ -219,8 +219,8 @@ static int submit(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
         return -ENOMEM;
     if (bytes > 0)
         memcpy(submitted->copy, arg, bytes);
-    submitted->job =
-        (filch_job){.fn = fn, .arg = bytes > 0 ? submitted->copy : (void *)arg, .end = end_submitted};
+    submitted->job = (filch_job){
+        .fn = fn, .arg = bytes > 0 ? submitted->copy : (void *)arg, .end = end_submitted};
     filch_pool_begin(pool);
     filch_pool_inject(pool, &submitted->job);
     return 0;

@@ -65,7 +65,8 @@ static void choose_kind(filch_pool *pool)
     if (filch_is_verbose())
         fprintf(stderr, "filch: pool '%s': deque '%.32s' %s\n", options->name, wish,
                 is_known ? "set by FILCH_DEQUE"
-                         : "in FILCH_DEQUE ignored; there are split, locked, global, abp, chaselev, bwos_lifo, bwos_fifo, each of them "
+                         : "in FILCH_DEQUE ignored; there are split, locked, global, abp, "
+                           "chaselev, bwos_lifo, bwos_fifo, each of them "
                            "alone, or with a capacity and a block: abp:1000, bwos_lifo:8:32");
 }
 
@@ -144,7 +145,8 @@ static void free_workers(filch_pool *pool)
 static int create_workers(filch_pool *pool)
 {
     unsigned count = pool->worker_count;
-    size_t bytes = (sizeof(filch_worker) + FILCH_CACHE_LINE - 1) / FILCH_CACHE_LINE * FILCH_CACHE_LINE;
+    size_t bytes =
+        (sizeof(filch_worker) + FILCH_CACHE_LINE - 1) / FILCH_CACHE_LINE * FILCH_CACHE_LINE;
 
     pool->workers = filch_calloc(count, sizeof pool->workers[0]);
     pool->sleep.seats = filch_calloc(count, sizeof pool->sleep.seats[0]);
@@ -297,7 +299,8 @@ int filch_pool_destroy(filch_pool *pool)
     unsigned scope_count = filch_load_relaxed(&pool->scopes);
     if (scope_count > 0) {
         if (filch_is_verbose())
-            fprintf(stderr, "filch: pool '%s' is not destroyed: %u of its scopes are not closed\n", pool->options.name, scope_count);
+            fprintf(stderr, "filch: pool '%s' is not destroyed: %u of its scopes are not closed\n",
+                    pool->options.name, scope_count);
         return -EBUSY;
     }
     stop_threads(pool);
@@ -445,7 +448,8 @@ unsigned filch_pool_workers(const filch_pool *pool)
 static void add_counters(filch_counters *sum, const filch_worker *worker)
 {
     /* relaxed: a count that its worker goes on changing. */
-#define FILCH_COUNTER_ADD(name) sum->name += filch_load_relaxed(&worker->counters[FILCH_COUNT_##name]);
+#define FILCH_COUNTER_ADD(name)                                                                    \
+    sum->name += filch_load_relaxed(&worker->counters[FILCH_COUNT_##name]);
     FILCH_COUNTERS(FILCH_COUNTER_ADD)
 }
 

@@ -11,7 +11,8 @@
 static bool does_anybody_work(filch_pool *pool, unsigned own_seats)
 {
     return filch_sleep_sleeper_count(&pool->sleep) + filch_sleep_sleeper_count(&pool->vacant) +
-               own_seats < pool->worker_count;
+               own_seats <
+           pool->worker_count;
 }
 
 static bool is_anything_ready(filch_pool *pool)
@@ -29,7 +30,9 @@ static bool can_be_refused(const filch_link *link)
 
 static void refuse_jobs(filch_pool *pool, filch_queue *queue)
 {
-    filch_link *link = filch_queue_is_empty(queue) ? NULL : filch_queue_take_those(queue, can_be_refused), *next;
+    filch_link *link = filch_queue_is_empty(queue) ? NULL
+                                                   : filch_queue_take_those(queue, can_be_refused),
+               *next;
 
     for (; link; link = next) {
         filch_job *job = (filch_job *)link;
@@ -40,7 +43,8 @@ static void refuse_jobs(filch_pool *pool, filch_queue *queue)
 
 void filch_pool_refuse(filch_pool *pool, unsigned own_seats)
 {
-    if (does_anybody_work(pool, own_seats) || filch_pool_has_free_strand(pool) || is_anything_ready(pool))
+    if (does_anybody_work(pool, own_seats) || filch_pool_has_free_strand(pool) ||
+        is_anything_ready(pool))
         return;
     for (unsigned i = 0; i < pool->worker_count; i++)
         refuse_jobs(pool, &pool->workers[i]->spawned);

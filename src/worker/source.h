@@ -20,7 +20,8 @@
 struct filch_source {
     int bell; /* an eventfd; once it is written to, `wait` returns */
 
-    filch_atomic_u32 pending;    /* operations whose end is yet to come; a hint for others than its thread */
+    filch_atomic_u32
+        pending; /* operations whose end is yet to come; a hint for others than its thread */
     filch_atomic_u32 is_watched; /* a thread waits in it, or is about to */
 
     /* By its thread: what has happened. Returns the strands that may go on, linked by link.next. Makes no system call unless one is needed. */
@@ -55,7 +56,8 @@ static inline bool filch_source_is_alone(filch_worker *worker)
 {
     filch_source *source = filch_worker_source(worker);
     /* seq_cst [source-or-lookout] */
-    return source && filch_load_seq_cst(&source->pending) > 0 && !filch_load_seq_cst(&source->is_watched);
+    return source && filch_load_seq_cst(&source->pending) > 0 &&
+           !filch_load_seq_cst(&source->is_watched);
 }
 
 /* By a worker's own thread, on its way to sleep: wait in it, until filch_source_unwatch. False: another does. */

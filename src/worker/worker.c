@@ -133,7 +133,8 @@ void *filch_worker_main(void *argument)
 {
     filch_worker *worker = argument;
     filch_pool *pool = worker->pool;
-    bool searching = !worker->next; /* whoever started us has a strand for us, or counted us as searcher */
+    bool searching =
+        !worker->next; /* whoever started us has a strand for us, or counted us as searcher */
 
     const filch_visit visit = {.worker = worker};
     filch_overflow overflow;

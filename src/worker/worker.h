@@ -73,29 +73,35 @@ struct filch_worker {
 
     /* Where thieves look. Written by whoever sits here. */
     FILCH_ATOMIC(filch_strand *) strand __attribute__((aligned(FILCH_CACHE_LINE)));
-    FILCH_ATOMIC(filch_strand *) shelf; /* whoever needs a strand and gets none elsewhere may take it */
-    filch_queue ready;   /* strands whose wait has ended: made so by a task of this worker; anybody may take them */
-    filch_queue spawned; /* jobs of a task of this worker */
+    FILCH_ATOMIC(filch_strand *)
+    shelf; /* whoever needs a strand and gets none elsewhere may take it */
+    filch_queue
+        ready; /* strands whose wait has ended: made so by a task of this worker; anybody may take them */
+    filch_queue spawned;   /* jobs of a task of this worker */
     filch_atomic_u32 turn; /* how often it has looked for something to run */
-    filch_parked parked; /* strands that wait, with tasks to steal */
-    FILCH_ATOMIC(filch_source *) source; /* of the seat's thread, and not of who sits here: worker/source.h; NULL: it has none */
+    filch_parked parked;   /* strands that wait, with tasks to steal */
+    FILCH_ATOMIC(filch_source *)
+    source; /* of the seat's thread, and not of who sits here: worker/source.h; NULL: it has none */
 
     /* All that follows belongs to whoever sits here. */
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
-    filch_strand *next;    /* resume this one before anything else */
-    filch_strand *spare;   /* an empty one, for the next task; on the shelf while nobody sits here */
+    filch_strand *next;  /* resume this one before anything else */
+    filch_strand *spare; /* an empty one, for the next task; on the shelf while nobody sits here */
     enum filch_leave leave; /* why the strand left; next, what for */
     void *waits_for;        /* a filch_slot or a filch_job */
-    bool has_waited;        /* a strand has left to wait: a guest leaves, too, since others may have to run for that to end */
-    bool owes_watch;        /* a timer or an operation was started that nobody may watch: filch_worker_pay_watch */
-    bool is_visited;        /* by a guest: the thread, and what is the thread's, is another */
+    bool
+        has_waited; /* a strand has left to wait: a guest leaves, too, since others may have to run for that to end */
+    bool
+        owes_watch; /* a timer or an operation was started that nobody may watch: filch_worker_pay_watch */
+    bool is_visited; /* by a guest: the thread, and what is the thread's, is another */
     filch_glimpse glimpses[FILCH_GLIMPSES];
-    filch_magazine free;   /* more of them; empty while nobody sits here */
-    void *root;            /* a guest helps only this filch_run; NULL: everything */
+    filch_magazine free; /* more of them; empty while nobody sits here */
+    void *root;          /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
     unsigned haste; /* it waits for work only for 1 / 2^haste of the time it may */
     filch_pace_note paces[FILCH_PACE_NOTES];
-    size_t declined;     /* chunks of loops since somebody was last woken, or could have been, for one */
+    size_t
+        declined; /* chunks of loops since somebody was last woken, or could have been, for one */
     bool is_offer_taken; /* whether the last part of a loop that was offered found a thief */
 
     /* Written by whoever sits here, read by anyone. */
@@ -117,10 +123,11 @@ struct filch_pool {
     filch_queue ready;  /* strands whose wait was ended from outside, or by a timer */
     filch_timers timers;
     filch_parts parts;
-    filch_sleep sleep;  /* seats of idle workers */
-    filch_sleep vacant; /* seats whose thread could not be started: only for guests */
+    filch_sleep sleep;        /* seats of idle workers */
+    filch_sleep vacant;       /* seats whose thread could not be started: only for guests */
     filch_atomic_u32 lookout; /* the number of the worker that is it, plus 1; 0: none */
-    unsigned quiet_looks;     /* the lookout's: how often there was nothing to do; next, whether to look again at once */
+    unsigned
+        quiet_looks; /* the lookout's: how often there was nothing to do; next, whether to look again at once */
     bool is_look_near;
     filch_atomic_u32 thread_count; /* started, or about to be */
     filch_atomic_u32 has_threads;  /* one was started */
@@ -128,9 +135,10 @@ struct filch_pool {
     filch_atomic_u32 stopping;
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
     filch_atomic_u32 scopes;  /* that are open: the pool is not destroyed over them */
-    filch_atomic_u32 *alive;  /* a page of its own, which the kernel wipes in the child of a fork() */
-    pid_t process;            /* or, where it does not, the process that created the pool */
-    unsigned generation;      /* how often it was made anew, in children of a fork() */
+    filch_atomic_u32
+        *alive;          /* a page of its own, which the kernel wipes in the child of a fork() */
+    pid_t process;       /* or, where it does not, the process that created the pool */
+    unsigned generation; /* how often it was made anew, in children of a fork() */
 };
 
 /* In `pending`: somebody sleeps until it is zero. */

@@ -48,7 +48,8 @@ static void check_path(const char *path)
 static int parse(http_request *request, const char *head, size_t bytes)
 {
     int result = http_parse(request, head, bytes);
-    CHECK(result >= 0 ? (size_t)result <= bytes && result <= HTTP_HEAD_MAX : is_refusal(-result) && request->is_last);
+    CHECK(result >= 0 ? (size_t)result <= bytes && result <= HTTP_HEAD_MAX
+                      : is_refusal(-result) && request->is_last);
     CHECK(result != 0 || bytes < HTTP_HEAD_MAX); /* the buffer of a connection has room for more */
     return result;
 }
@@ -68,14 +69,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_text(request.target, head, bytes);
         check_text(request.query, head, bytes);
         check_text(request.modified, head, bytes);
-        CHECK(request.status == 0 || request.status == 403 || request.status == 405 || request.status == 501);
+        CHECK(request.status == 0 || request.status == 403 || request.status == 405 ||
+              request.status == 501);
         if (request.status == 0)
             check_path(request.path);
         CHECK(!request.has_range || !request.is_head);
 
         /* What comes after it does not matter, and no part of it is a whole. */
         CHECK(parse(&again, head, (size_t)bytes) == bytes);
-        CHECK(memcmp(&request, &again, offsetof(http_request, path)) == 0 && strcmp(request.path, again.path) == 0);
+        CHECK(memcmp(&request, &again, offsetof(http_request, path)) == 0 &&
+              strcmp(request.path, again.path) == 0);
         for (int part = 0; part < bytes; part += 1 + bytes / 64)
             CHECK(parse(&again, head, (size_t)part) == 0);
         CHECK(parse(&again, head, (size_t)bytes - 1) == 0);

@@ -35,7 +35,8 @@ static void block(int *what)
         take_off(&the_lane, &c);
     filch_lock_release(&the_lane.lock);
     if (is_queued)
-        mc_check(wait_for_end(NULL, &the_lane, &c, FILCH_NEVER_NS) == CALL_DONE, "a call that was queued is made");
+        mc_check(wait_for_end(NULL, &the_lane, &c, FILCH_NEVER_NS) == CALL_DONE,
+                 "a call that was queued is made");
     else
         c.result = call_it(what);
     mc_check(c.result == before + 1 && *what == before + 1, "it is made once");
@@ -67,7 +68,8 @@ int main(int argc, char **argv)
     mc_options timed = options, failing = options;
     timed.timeouts = 1;
     failing.faults = 1;
-    const mc_options two = mc_bounded(options, 2, 1), timed_two = mc_bounded(timed, 2, 1), failing_two = mc_bounded(failing, 2, 1);
+    const mc_options two = mc_bounded(options, 2, 1), timed_two = mc_bounded(timed, 2, 1),
+                     failing_two = mc_bounded(failing, 2, 1);
     mc_options walks = failing;
     if (walks.mode == MC_FULL)
         walks.mode = MC_RANDOM;

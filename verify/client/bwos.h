@@ -199,7 +199,8 @@ static int run_shape(const shape *s, mc_options options)
     script = now->only;
     if (now->only)
         run_other(s->subject, options, name, &total);
-    for (unsigned bits = 0; !now->only && bits < 1u << length && total.verdict != MC_FAILED; bits++) {
+    for (unsigned bits = 0; !now->only && bits < 1u << length && total.verdict != MC_FAILED;
+         bits++) {
         for (unsigned i = 0; i < length; i++)
             calls[i] = bits >> (length - 1 - i) & 1 ? 't' : 'p';
         script = calls;

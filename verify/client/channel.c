@@ -148,7 +148,8 @@ static void receive_in_time_and_close(void)
 static void receive_either(void)
 {
     int *entries[2];
-    filch_case cases[] = {filch_case_receive(channel, &entries[0]), filch_case_receive(other, &entries[1])};
+    filch_case cases[] = {filch_case_receive(channel, &entries[0]),
+                          filch_case_receive(other, &entries[1])};
 
     for (int i = 0; i < 2; i++) {
         int chosen = filch_select(NULL, cases, 2);
@@ -172,7 +173,8 @@ static void select_to_send(void)
 static void select_to_receive(void)
 {
     int *entries[2];
-    filch_case cases[] = {filch_case_receive(other, &entries[0]), filch_case_receive(channel, &entries[1])};
+    filch_case cases[] = {filch_case_receive(other, &entries[0]),
+                          filch_case_receive(channel, &entries[1])};
     int chosen = filch_select(NULL, cases, 2);
 
     mc_check(chosen >= 0 && cases[chosen].result == 0, "one of the cases is done");
@@ -192,7 +194,8 @@ static void select_future(void)
         check_entry(entry);
     else
         receive_one();
-    mc_check(filch_await(NULL, future, &value) == 0 && *(int *)value == 1, "the future is complete");
+    mc_check(filch_await(NULL, future, &value) == 0 && *(int *)value == 1,
+             "the future is complete");
     free(future);
 }
 
@@ -200,7 +203,8 @@ static void await_any_and_free(void)
 {
     filch_future *futures[] = {future};
 
-    mc_check(filch_await_any(NULL, futures, 1, FILCH_NO_DEADLINE) == 0, "one of the futures is complete");
+    mc_check(filch_await_any(NULL, futures, 1, FILCH_NO_DEADLINE) == 0,
+             "one of the futures is complete");
     free(future);
 }
 
@@ -222,7 +226,8 @@ static void finish(void)
 {
     for (int i = 0; i < 3; i++)
         mc_check(received[i] <= 1, "an entry is received once");
-    mc_check(filch_load_relaxed(&received_count) == filch_load_relaxed(&sent_count), "what was sent is received, and nothing else");
+    mc_check(filch_load_relaxed(&received_count) == filch_load_relaxed(&sent_count),
+             "what was sent is received, and nothing else");
 }
 
 int main(int argc, char **argv)
@@ -232,7 +237,8 @@ int main(int argc, char **argv)
     options.spins = MC_ALWAYS;
     mc_options timed = options;
     timed.timeouts = 1;
-    const mc_options two = mc_bounded(options, 2, 1), timed_one = mc_bounded(timed, 1, 1), timed_two = mc_bounded(timed, 2, 1);
+    const mc_options two = mc_bounded(options, 2, 1), timed_one = mc_bounded(timed, 1, 1),
+                     timed_two = mc_bounded(timed, 2, 1);
     const struct {
         mc_program program;
         const mc_options *options;
@@ -240,11 +246,21 @@ int main(int argc, char **argv)
         {{"channel, meeting", setup_meeting, {send_one, receive_and_destroy}, finish}, &options},
         {{"channel, room", setup_room, {send_two, receive_two_and_destroy}, finish}, &options},
         {{"channel, two", setup_meeting, {send_two, receive_two_and_destroy}, finish}, &two},
-        {{"channel, senders", setup_meeting, {send_one, send_one, receive_two_and_destroy}, finish}, &two},
-        {{"channel, senders, room", setup_room, {send_one, send_one, receive_two_and_destroy}, finish}, &two},
+        {{"channel, senders", setup_meeting, {send_one, send_one, receive_two_and_destroy}, finish},
+         &two},
+        {{"channel, senders, room",
+          setup_room,
+          {send_one, send_one, receive_two_and_destroy},
+          finish},
+         &two},
         {{"channel, closed", setup_meeting, {close_channel, receive_all}, finish}, &options},
-        {{"channel, timed", setup_meeting, {send_in_time, receive_in_time_and_close}, finish}, &timed},
-        {{"channel, timed, receivers", setup_meeting, {send_in_time, receive_in_time, receive_in_time_and_close}, finish}, &timed_one},
+        {{"channel, timed", setup_meeting, {send_in_time, receive_in_time_and_close}, finish},
+         &timed},
+        {{"channel, timed, receivers",
+          setup_meeting,
+          {send_in_time, receive_in_time, receive_in_time_and_close},
+          finish},
+         &timed_one},
         {{"select", setup_meeting, {send_one, send_to_other, receive_either}, finish}, &two},
         {{"select, select", setup_meeting, {select_to_send, select_to_receive}, finish}, &options},
         {{"select, future", setup_meeting, {send_one, set_future, select_future}, finish}, &two},

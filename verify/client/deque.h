@@ -97,7 +97,8 @@ typedef struct family {
     bool is_announced;  /* pushes, and that a thief found nothing */
     const char *before; /* prepared, by one thread */
     const char *only;   /* this script, and no other */
-    unsigned preemptions; /* at most, with one old value read; one more with --long; 0: any number */
+    unsigned
+        preemptions; /* at most, with one old value read; one more with --long; 0: any number */
 } family;
 
 #define LENGTH_MAX 10

@@ -16,8 +16,9 @@
 
 static filch_pool *pool;
 static filch_job *job;
-static int result;  /* of the job; plain */
-static int went_on; /* how often the strand that waits did; plain, it belongs to whoever runs the strand */
+static int result; /* of the job; plain */
+static int
+    went_on; /* how often the strand that waits did; plain, it belongs to whoever runs the strand */
 static filch_strand *first;
 
 /* ---- a job ends -------------------------------------------------------------------------------- */
@@ -128,7 +129,8 @@ static void take_shelved(void)
     filch_strand *strand = take_from_shelf(pool->workers[0]);
 
     if (strand)
-        mc_check(strand->argument && (strand->argument = NULL) == NULL, "a strand is taken once, as it was left");
+        mc_check(strand->argument && (strand->argument = NULL) == NULL,
+                 "a strand is taken once, as it was left");
 }
 
 /* ---- the end of the last job ------------------------------------------------------------------- */
@@ -195,7 +197,8 @@ static void look_at_forked(void)
 /* ---- a task that is offered -------------------------------------------------------------------- */
 
 static filch_slot slot;
-static int tasks_forked; /* plain: what is forked is written before it is offered, and read by who claims it */
+static int
+    tasks_forked; /* plain: what is forked is written before it is offered, and read by who claims it */
 
 static void setup_offer(void)
 {
@@ -237,10 +240,12 @@ int main(int argc, char **argv)
         {{"shelf, two", setup_shelf, {shelve, take_shelved, take_shelved}, NULL}, &options},
         {{"pending", setup_pending, {end_one, end_one, wait_and_free}, NULL}, &options},
         {{"pending, more", setup_pending, {end_one, begin_and_end, wait_for_all}, NULL}, &options},
-        {{"pending, two", setup_pending, {end_one, end_one, wait_for_all, wait_for_all}, NULL}, &options},
+        {{"pending, two", setup_pending, {end_one, end_one, wait_for_all, wait_for_all}, NULL},
+         &options},
         {{"forked", setup_forked, {use_forked, use_forked, look_at_forked}, NULL}, &options},
         {{"offer", setup_offer, {fork_and_claim, claim, claim}, NULL}, &options},
-        {{"job, strand, sleeper", setup_sleeper, {end_job, first_worker, second_worker}, NULL}, &bounded},
+        {{"job, strand, sleeper", setup_sleeper, {end_job, first_worker, second_worker}, NULL},
+         &bounded},
     };
     int code = 0;
 

@@ -36,8 +36,8 @@ static filch_timer timer;
 static filch_atomic_u32 never;
 static filch_slot child, older;
 static filch_link ready[3]; /* stand for strands */
-static bool is_over; /* of T2, or of T3 where there is one */
-static bool is_guest; /* T3 */
+static bool is_over;        /* of T2, or of T3 where there is one */
+static bool is_guest;       /* T3 */
 
 static char what, how;
 static bool is_searching; /* T2 is counted as searcher at first */
@@ -61,7 +61,8 @@ static const filch_kind too_large = {.bytes = 1, .init = fail};
 static void do_nothing(filch_strand *self)
 {
     /* relaxed: by who has run it, on this thread. */
-    mc_check(!filch_load_relaxed(&self->parked_in), "a strand that runs is not in the list of those that wait");
+    mc_check(!filch_load_relaxed(&self->parked_in),
+             "a strand that runs is not in the list of those that wait");
     for (;;)
         filch_futex_wait(&never, 0, NULL);
 }
@@ -135,7 +136,8 @@ static void go_to_sleep(void)
 
     while (filch_queue_take(&worker->ready))
         ;
-    filch_sleep_push(&pool->sleep, worker->index, is_searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
+    filch_sleep_push(&pool->sleep, worker->index,
+                     is_searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
     uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
     bool is_lookout = filch_lookout_begin(worker);
     filch_worker_look_once_more(worker, how == 's');
@@ -255,7 +257,10 @@ static int run_all(const char *name, const mc_options *options, char receiver, c
     mc_program program = {.name = program_name, .setup = setup, .threads = {make_known}};
 
     how = receiver;
-    program.threads[1] = how == 'l' ? leave_searchers : how == 'o' ? look_out : how == 'm' ? sleep_as_searcher : go_to_sleep;
+    program.threads[1] = how == 'l'   ? leave_searchers
+                         : how == 'o' ? look_out
+                         : how == 'm' ? sleep_as_searcher
+                                      : go_to_sleep;
     program.threads[2] = how == 'l' ? sleep_on : how == 'm' ? give_strand_up : NULL;
     for (; *all; all++)
         for (unsigned second = 0; second <= (how == 's' || how == 'n' || how == 'm'); second++) {
@@ -274,7 +279,10 @@ int main(int argc, char **argv)
 
     options.may_rest = may_rest;
     const mc_options two = mc_bounded(options, 2, 1);
-    return run_all("idle, half", &two, 's', "h") | run_all("idle, sleeps", &options, 's', "rRiswyYpgctTf") | run_all("idle, leaves", &options, 'l', "rRiswyYpgctTf") |
-           run_all("idle, no memory", &options, 'n', "rRyYptTf") | run_all("idle, looks out", &options, 'o', "ryR") |
+    return run_all("idle, half", &two, 's', "h") |
+           run_all("idle, sleeps", &options, 's', "rRiswyYpgctTf") |
+           run_all("idle, leaves", &options, 'l', "rRiswyYpgctTf") |
+           run_all("idle, no memory", &options, 'n', "rRyYptTf") |
+           run_all("idle, looks out", &options, 'o', "ryR") |
            run_all("idle, one strand", &options, 'm', "is");
 }

@@ -20,7 +20,8 @@ static bool is_about_waiting; /* the second pair: both are pushed */
 
 static unsigned number_of(const filch_op *op)
 {
-    return op >= requests && op < requests + 2 ? (unsigned)(op - requests) : 2 + (unsigned)(op - flying);
+    return op >= requests && op < requests + 2 ? (unsigned)(op - requests)
+                                               : 2 + (unsigned)(op - flying);
 }
 
 static void end(filch_op *op)
@@ -126,15 +127,18 @@ static void prepare(void)
 static void look_at_end(void)
 {
     mc_check(is_all_ended(), "all have ended");
-    mc_check(!inbox.list && !filch_inbox_has_urgent(&inbox) && !filch_inbox_take_served(&inbox), "nothing is left");
+    mc_check(!inbox.list && !filch_inbox_has_urgent(&inbox) && !filch_inbox_take_served(&inbox),
+             "nothing is left");
 }
 
 static void run(mc_result *total, const mc_options *options)
 {
     char name[40];
-    mc_program program = {.name = name, .setup = prepare, .threads = {be_thread, push, look}, .finish = look_at_end};
+    mc_program program = {
+        .name = name, .setup = prepare, .threads = {be_thread, push, look}, .finish = look_at_end};
 
-    snprintf(name, sizeof name, "inbox %s %u, %u", is_about_waiting ? "waiting" : "flying", request_count, look_count);
+    snprintf(name, sizeof name, "inbox %s %u, %u", is_about_waiting ? "waiting" : "flying",
+             request_count, look_count);
     mc_run_and_add(total, &program, options);
 }
 

@@ -22,7 +22,8 @@ static int runs;
 
 static void run_task(filch_slot *f, void *expected)
 {
-    mc_check(filch_local(f, &key) == expected, "a task has the value that held where it was forked");
+    mc_check(filch_local(f, &key) == expected,
+             "a task has the value that held where it was forked");
     mc_check(!filch_local(f, &other_key), "and none that was bound later");
     runs++;
 }

@@ -26,7 +26,8 @@
 
 static filch_pool *pool;
 static filch_strand *first, *helped; /* the second by guests: it has no tasks, but the same deque */
-static int runs[TASKS], inner_runs[TASKS]; /* plain: whoever runs a task, or has joined it, has it alone */
+static int runs[TASKS],
+    inner_runs[TASKS]; /* plain: whoever runs a task, or has joined it, has it alone */
 static int script_runs;
 static const char *script;
 static unsigned thieves, tries;
@@ -122,11 +123,12 @@ static void finish(void)
     mc_check(script_runs == 1, "the script has come to its end");
 }
 
-static void run_text(mc_result *total, const mc_options *options, const char *text, unsigned thief_count,
-                     unsigned each)
+static void run_text(mc_result *total, const mc_options *options, const char *text,
+                     unsigned thief_count, unsigned each)
 {
     char name[40];
-    mc_program program = {.name = name, .setup = setup, .threads = {forker, thief}, .finish = finish};
+    mc_program program = {
+        .name = name, .setup = setup, .threads = {forker, thief}, .finish = finish};
 
     snprintf(name, sizeof name, "join %s %ux%u", text, thief_count, each);
     if (thief_count == 2)
@@ -138,7 +140,8 @@ static void run_text(mc_result *total, const mc_options *options, const char *te
 }
 
 /* All scripts up to this length: the number k, with a digit for each letter, is one if it joins nothing that is not there. */
-static int run_all(const char *name, mc_options options, unsigned longest, unsigned thief_count, unsigned each)
+static int run_all(const char *name, mc_options options, unsigned longest, unsigned thief_count,
+                   unsigned each)
 {
     mc_result total = {.name = name};
     char text[TASKS + 1];

@@ -100,7 +100,8 @@ static void wait_for_truth(void)
 {
     filch_mutex_lock(NULL, &guard);
     while (!is_true)
-        mc_check(filch_cond_wait(NULL, cond, &guard) == 0, "a wait without a deadline ends by a signal");
+        mc_check(filch_cond_wait(NULL, cond, &guard) == 0,
+                 "a wait without a deadline ends by a signal");
     shared++;
     filch_mutex_unlock(&guard);
 }
@@ -157,8 +158,10 @@ int main(int argc, char **argv)
     options.spins = MC_ALWAYS;
     mc_options timed = options, impatient = options;
     timed.timeouts = 1;
-    impatient.clock_step_ns = 1000000; /* each look at the clock takes longer than a mutex has patience */
-    const mc_options two = mc_bounded(options, 2, 1), three = mc_bounded(options, 3, 2), impatient_two = mc_bounded(impatient, 2, 1);
+    impatient.clock_step_ns =
+        1000000; /* each look at the clock takes longer than a mutex has patience */
+    const mc_options two = mc_bounded(options, 2, 1), three = mc_bounded(options, 3, 2),
+                     impatient_two = mc_bounded(impatient, 2, 1);
     const mc_options timed_one = mc_bounded(timed, 1, 1), timed_two = mc_bounded(timed, 2, 1);
     const struct {
         mc_program program;
@@ -167,15 +170,20 @@ int main(int argc, char **argv)
         {{"mutex", setup_mutex_two, {lock_once, lock_once}, NULL}, &options},
         {{"mutex, twice", setup_mutex_two, {lock_once, lock_twice}, NULL}, &options},
         {{"mutex, three", setup_mutex_three, {lock_once, lock_once, lock_once}, NULL}, &two},
-        {{"mutex, three, impatient", setup_mutex_three, {lock_once, lock_twice, lock_once}, NULL}, &impatient_two},
+        {{"mutex, three, impatient", setup_mutex_three, {lock_once, lock_twice, lock_once}, NULL},
+         &impatient_two},
         {{"mutex, tried", setup_mutex_two, {lock_once, try_lock}, NULL}, &options},
         {{"mutex, timed", setup_mutex_two, {lock_once, lock_in_time}, NULL}, &timed_two},
-        {{"mutex, timed, three", setup_mutex_three, {lock_once, lock_in_time, lock_once}, NULL}, &timed_two},
-        {{"condition", setup_cond, {wait_and_free_cond, signal_inside}, NULL}, options.is_long ? &options : &three},
+        {{"mutex, timed, three", setup_mutex_three, {lock_once, lock_in_time, lock_once}, NULL},
+         &timed_two},
+        {{"condition", setup_cond, {wait_and_free_cond, signal_inside}, NULL},
+         options.is_long ? &options : &three},
         {{"condition, signal", setup_cond, {wait_for_truth, signal_after}, NULL}, &options},
         {{"condition, timed", setup_cond, {wait_in_time, signal_after}, NULL}, &timed},
-        {{"condition, timed, two", setup_cond, {wait_in_time, signal_inside, wait_in_time}, NULL}, &timed_one},
-        {{"condition, broadcast", setup_cond, {wait_for_truth, broadcast, wait_for_truth}, NULL}, &two},
+        {{"condition, timed, two", setup_cond, {wait_in_time, signal_inside, wait_in_time}, NULL},
+         &timed_one},
+        {{"condition, broadcast", setup_cond, {wait_for_truth, broadcast, wait_for_truth}, NULL},
+         &two},
     };
     int code = 0;
 

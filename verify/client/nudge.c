@@ -32,8 +32,8 @@ static filch_pool *pool;
 static filch_channel *channel;
 static filch_scope scope;
 static filch_strand *strands[STRANDS_MAX];
-static int payload[ENTRIES];             /* plain: what the entries stand for */
-static bool is_sent[ENTRIES];            /* plain: of who sends */
+static int payload[ENTRIES];  /* plain: what the entries stand for */
+static bool is_sent[ENTRIES]; /* plain: of who sends */
 static filch_atomic_u32 received[ENTRIES];
 static filch_atomic_u32 ended_count;
 
@@ -78,7 +78,9 @@ static void run_strand(filch_strand *self)
         err = filch_channel_send_until(f, channel, &entry, deadline_ns);
         is_sent[which] = err == 0;
     }
-    mc_check(err == 0 || err == -EPIPE || err == -ECANCELED || (err == -ETIMEDOUT && deadline_ns == 1), "it is done, or not");
+    mc_check(err == 0 || err == -EPIPE || err == -ECANCELED ||
+                 (err == -ETIMEDOUT && deadline_ns == 1),
+             "it is done, or not");
     /* relaxed: a hint for T2. */
     filch_fetch_add_relaxed(&ended_count, 1);
 }
@@ -140,12 +142,14 @@ static void follow(const char *text, int first)
         case 'p':
         case 'P':
             entry = new_entry(which);
-            err = *c == 'p' ? filch_channel_send(NULL, channel, &entry) : filch_channel_try_send(channel, &entry);
+            err = *c == 'p' ? filch_channel_send(NULL, channel, &entry)
+                            : filch_channel_try_send(channel, &entry);
             is_sent[which] = err == 0;
             break;
         case 'g':
         case 'G':
-            err = *c == 'g' ? filch_channel_receive(NULL, channel, &entry) : filch_channel_try_receive(channel, &entry);
+            err = *c == 'g' ? filch_channel_receive(NULL, channel, &entry)
+                            : filch_channel_try_receive(channel, &entry);
             if (err == 0)
                 check_entry(entry);
             break;
@@ -214,7 +218,8 @@ static void finish(void)
     while (filch_channel_try_receive(channel, &entry) == 0)
         check_entry(entry);
     for (int i = 0; i < ENTRIES; i++)
-        mc_check(filch_load_relaxed(&received[i]) == is_sent[i], "what was sent is received once, or still there, and nothing else");
+        mc_check(filch_load_relaxed(&received[i]) == is_sent[i],
+                 "what was sent is received once, or still there, and nothing else");
 }
 
 static void run_meeting(const char *name, const mc_options *options)
@@ -238,19 +243,22 @@ static void run_meeting(const char *name, const mc_options *options)
 static bool is_sensible(const char *text, bool receives, const char *rest)
 {
     for (const char *c = text; *c; c++)
-        if ((strchr("cxd", *c) && (strchr(c + 1, *c) || strchr(rest, *c))) || *c == (receives ? 'g' : 'p'))
+        if ((strchr("cxd", *c) && (strchr(c + 1, *c) || strchr(rest, *c))) ||
+            *c == (receives ? 'g' : 'p'))
             return false;
     return true;
 }
 
-static void run_scripts(const char *name, const mc_options *options, const char *who, unsigned longest, const char *other)
+static void run_scripts(const char *name, const mc_options *options, const char *who,
+                        unsigned longest, const char *other)
 {
     const bool receives = strchr("rR", who[0]), is_timed = strpbrk(who, "RS");
     const char *letters = options->is_long ? "cxdpPgG" : receives ? "cxdpG" : "cxdgP";
     const unsigned letter_count = (unsigned)strlen(letters);
     mc_result total = {.name = name};
     char text[LENGTH_MAX + 1] = "", program_name[60];
-    mc_program program = {program_name, setup, {run_first, follow_script, *other ? follow_another : NULL}, finish};
+    mc_program program = {
+        program_name, setup, {run_first, follow_script, *other ? follow_another : NULL}, finish};
     unsigned count = 1;
 
     crowd = who;

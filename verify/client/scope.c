@@ -251,7 +251,8 @@ static void setup_ends(void)
     pool = make_small_pool(1);
     open_scope(NULL, (filch_scope_options){0});
     for (int i = 0; i < 2; i++)
-        mc_check(filch_spawn_task(NULL, scope, NULL, 0, &spawned[i]) == 0, "there is memory for a task");
+        mc_check(filch_spawn_task(NULL, scope, NULL, 0, &spawned[i]) == 0,
+                 "there is memory for a task");
 }
 
 static void end_one(void)

@@ -97,12 +97,14 @@ static MC_OUTSIDE bool may_rest(void)
             return false;
         top = room[top - 1].next.filch_value;
     }
-    return found == sleepers && found == (unsigned)(pushes - pops) && !is_called[0] && !is_called[1];
+    return found == sleepers && found == (unsigned)(pushes - pops) && !is_called[0] &&
+           !is_called[1];
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const texts[] = {"0c", "0g", "01c", "01g", "0cc", "0cg", "0gg", "ccg", "cgg", "01cg", "01cc"};
+    static const char *const texts[] = {"0c",  "0g",  "01c", "01g",  "0cc", "0cg",
+                                        "0gg", "ccg", "cgg", "01cg", "01cc"};
     mc_options options = mc_arguments(argc, argv);
     mc_result total = {.name = "seats"};
     unsigned number = sizeof texts / sizeof texts[0] - (options.is_long ? 0 : 2);

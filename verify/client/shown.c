@@ -95,7 +95,8 @@ static void setup(void)
         filch_worker_have_spare(pool->workers[i]);
     /* What the guest wants to help: a strand that has no task now. */
     if (third == guest)
-        filch_store_relaxed(&pool->workers[3]->strand, prepare(pool->workers[3], run_script, NULL, pool));
+        filch_store_relaxed(&pool->workers[3]->strand,
+                            prepare(pool->workers[3], run_script, NULL, pool));
     if (begins_searching)
         filch_sleep_search(&pool->sleep, 1);
     first = prepare(pool->workers[0], run_script, NULL, NULL);
@@ -167,7 +168,9 @@ static void run_one(mc_result *total, const mc_options *options, bool searching)
         program.threads[0] = guest, program.threads[2] = NULL;
     begins_searching = searching;
     snprintf(name, sizeof name, "shown %s %s%s%s", deque_name, script, searching ? " a" : "",
-             third == guest ? " g" : third ? " ?" : "");
+             third == guest ? " g"
+             : third        ? " ?"
+                            : "");
     mc_run_and_add(total, &program, options);
 }
 
@@ -267,7 +270,7 @@ int main(int argc, char **argv)
     mc_options options = mc_arguments(argc, argv);
 
     options.may_rest = may_rest;
-    return run_claimed(&options) | run_guest(&options) | run_asked(&options) | run_all("split", 3, &options) |
-           run_all("chaselev:2", 2, &options) | run_all("bwos_lifo:2:1", 1, &options) |
-           run_all("bwos_fifo:2:1", 1, &options);
+    return run_claimed(&options) | run_guest(&options) | run_asked(&options) |
+           run_all("split", 3, &options) | run_all("chaselev:2", 2, &options) |
+           run_all("bwos_lifo:2:1", 1, &options) | run_all("bwos_fifo:2:1", 1, &options);
 }

@@ -103,7 +103,8 @@ static void work(void)
                 continue;
         }
         if (!is_asleep) {
-            filch_sleep_push(&pool->sleep, worker->index, searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
+            filch_sleep_push(&pool->sleep, worker->index,
+                             searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
             filch_pool_notify_if_work(pool);
         }
         is_asleep = false;

@@ -26,8 +26,8 @@ static ssize_t ring_bell(int bell, const void *one, size_t bytes);
 #include "sleep/sleep.c"
 #undef write
 
-#include "worker_loop.h"
 #include "worker/outside.c"
+#include "worker_loop.h"
 
 #include "mc/mc.h"
 #include "small_pool.h"
@@ -45,7 +45,7 @@ static filch_atomic_u32 is_seen;
 static filch_strand *strands[2]; /* that wait for the operation */
 static filch_strand *other;      /* that T1 goes on to run */
 static filch_atomic_u32 never;
-static int payload;              /* plain: of who calls */
+static int payload; /* plain: of who calls */
 static bool is_over;
 
 static char what, how, sleeper;
@@ -66,7 +66,8 @@ static ssize_t ring_bell(int bell, const void *one, size_t bytes)
 static filch_link *take(unsigned count)
 {
     /* relaxed: as above. */
-    if (filch_load_relaxed(&kernel) < HAPPENED || filch_load_relaxed(&is_seen) || filch_fetch_add_relaxed(&is_seen, 1))
+    if (filch_load_relaxed(&kernel) < HAPPENED || filch_load_relaxed(&is_seen) ||
+        filch_fetch_add_relaxed(&is_seen, 1))
         return NULL;
     if (what != 'e' || how == 'a')
         filch_fetch_add_relaxed(&source.pending, -1u);
@@ -278,7 +279,8 @@ static void go_away(void)
         /* It was called for the event, and has seen to that. */
     } while (is_called && what == 'e' && take_resumed_strand(pool));
     mc_check(is_called == (what != 'e'), "it ends when it shall");
-    mc_check(worker->haste == 1 + calls + (what == 'g' && payload), "what is the seat's is its own again");
+    mc_check(worker->haste == 1 + calls + (what == 'g' && payload),
+             "what is the seat's is its own again");
     is_over = true;
 }
 
@@ -414,8 +416,12 @@ static int run_left(const char *name, const mc_options *options)
             if ((how == 'w' && what == 'e') || (how == 'v' && strchr("bae", what)))
                 continue;
             program.threads[1] = second(how);
-            program.threads[2] = has_third() ? sleep_on : how == 'g' ? sleep_without_seat : what == 'a' ? call_first : NULL;
-            program.threads[3] = program.threads[2] != call_first && what == 'a' ? call_first : NULL;
+            program.threads[2] = has_third()   ? sleep_on
+                                 : how == 'g'  ? sleep_without_seat
+                                 : what == 'a' ? call_first
+                                               : NULL;
+            program.threads[3] =
+                program.threads[2] != call_first && what == 'a' ? call_first : NULL;
             snprintf(program_name, sizeof program_name, "%s %c %c", name, what, how);
             mc_run_and_add(&total, &program, options);
         }
@@ -437,7 +443,8 @@ static int run_away(const char *name, const mc_options *options)
                 if (sleeper == 't' && what == 'e' && !options->is_long)
                     continue;
                 program.threads[2] = k ? end_operation : NULL;
-                snprintf(program_name, sizeof program_name, "%s %c %c %c", name, what, k ? 'k' : '-', sleeper);
+                snprintf(program_name, sizeof program_name, "%s %c %c %c", name, what,
+                         k ? 'k' : '-', sleeper);
                 mc_run_and_add(&total, &program, options);
             }
     return mc_report(total);

@@ -83,7 +83,8 @@ static void run_script(filch_strand *self)
         } else if (*c == 'f') {
             forked[open++] = count;
             f = filch_fork(f, run_task, (void *)count++);
-            mc_check(!idle || filch_split_public_count(&self->split) == open, "a fork is published");
+            mc_check(!idle || filch_split_public_count(&self->split) == open,
+                     "a fork is published");
         } else {
             f = filch_join(f, f - 1);
             mc_check(tasks[forked[--open]].runs == 1, "a task that was joined has run once");
@@ -236,8 +237,8 @@ static int run_quiet(mc_options options)
 
 static int run_questions(mc_options options)
 {
-    static const char *const scripts[] = {"f>?f!", "ff>j?f!",  "f>j?f!",   "fjff>?j!", "fjf>aj?f!",
-                                          ">f?f!", "ff>jj?f!", "fjf>j?f!"};
+    static const char *const scripts[] = {"f>?f!",     "ff>j?f!", "f>j?f!",   "fjff>?j!",
+                                          "fjf>aj?f!", ">f?f!",   "ff>jj?f!", "fjf>j?f!"};
     family f = make_family("split question", options, 1, 0, -1);
 
     for (unsigned i = 0; i < (options.is_long ? 8 : 5); i++) {
@@ -263,9 +264,8 @@ int main(int argc, char **argv)
     mc_options options = mc_arguments(argc, argv);
 
     return run_scripts("split 1x1", options, 4, 1, 1, -1) |
-           run_scripts("split 1x2", options, 2, 1, 2, -1) | run_quiet(options) |
-           run_idle(options) | run_questions(options) |
-           run_scripts("split 1x2", options, 4, 1, 2, 2) |
+           run_scripts("split 1x2", options, 2, 1, 2, -1) | run_quiet(options) | run_idle(options) |
+           run_questions(options) | run_scripts("split 1x2", options, 4, 1, 2, 2) |
            run_scripts("split 2x1", options, 2, 2, 1, 1) |
            run_scripts("split 2x2", options, 1, 2, 2, 1);
 }

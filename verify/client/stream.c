@@ -68,7 +68,8 @@ static void use(void)
             break;
     }
     mc_check(stream->has_lost || next > 0, "what was put is taken");
-    mc_check(filch_load_relaxed(&resumed) == parked_count, "the strand is resumed as often as it parked");
+    mc_check(filch_load_relaxed(&resumed) == parked_count,
+             "the strand is resumed as often as it parked");
     if (stream->items != stream->few)
         free(stream->items);
     free(stream);
@@ -145,7 +146,8 @@ static void look_at_end(void)
 
 /* ---- programs ---------------------------------------------------------------------------------- */
 
-static int run_all(const char *name, mc_options options, unsigned count, unsigned first_room, bool has_two)
+static int run_all(const char *name, mc_options options, unsigned count, unsigned first_room,
+                   bool has_two)
 {
     mc_result total = {.name = name};
     char program_name[60];
@@ -155,8 +157,13 @@ static int run_all(const char *name, mc_options options, unsigned count, unsigne
     for (unsigned k = 0; k < (count > FILCH_STREAM_AHEAD ? 4 : 2); k++) {
         is_late = k & 1;
         is_stop_first = k & 2;
-        mc_program program = {.name = program_name, .setup = prepare, .threads = {use, has_two ? read_patiently : read_all, has_two ? read_once : NULL}, .finish = look_at_end};
-        snprintf(program_name, sizeof program_name, "%s %c%c", name, "wt"[is_late], "ab"[is_stop_first]);
+        mc_program program = {
+            .name = program_name,
+            .setup = prepare,
+            .threads = {use, has_two ? read_patiently : read_all, has_two ? read_once : NULL},
+            .finish = look_at_end};
+        snprintf(program_name, sizeof program_name, "%s %c%c", name, "wt"[is_late],
+                 "ab"[is_stop_first]);
         mc_run_and_add(&total, &program, &options);
     }
     return mc_report(total);

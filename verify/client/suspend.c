@@ -277,7 +277,8 @@ static void take_off_and_add(void)
 static void find_nothing(void)
 {
     filch_slot *task;
-    mc_check(!filch_parked_steal(&pool->workers[0]->parked, NULL, &task), "there is nothing to steal");
+    mc_check(!filch_parked_steal(&pool->workers[0]->parked, NULL, &task),
+             "there is nothing to steal");
 }
 
 static void finish_without(void)
@@ -305,7 +306,10 @@ static void stop_working(void)
 
 static void end_wait(void)
 {
-    filch_link *strands = filch_wait_end(&listed->wait, (uint64_t)1 << FILCH_WAIT_TURN_SHIFT, 0) == FILCH_WAIT_RESUME ? &listed->link : NULL;
+    filch_link *strands =
+        filch_wait_end(&listed->wait, (uint64_t)1 << FILCH_WAIT_TURN_SHIFT, 0) == FILCH_WAIT_RESUME
+            ? &listed->link
+            : NULL;
     if (strands)
         strands->next = NULL;
     filch_pool_resume(pool, strands);
@@ -313,8 +317,10 @@ static void end_wait(void)
 
 static void finish_short(void)
 {
-    mc_check(filch_wait_outcome(&listed->wait) == FILCH_WAIT_NO_MEMORY, "whose tasks nobody can run is told");
-    mc_check(take_resumed_strand(pool) == &listed->link && !take_resumed_strand(pool), "and goes on, once");
+    mc_check(filch_wait_outcome(&listed->wait) == FILCH_WAIT_NO_MEMORY,
+             "whose tasks nobody can run is told");
+    mc_check(take_resumed_strand(pool) == &listed->link && !take_resumed_strand(pool),
+             "and goes on, once");
 }
 
 /* One may go on: what that does is waited for. */
@@ -338,12 +344,14 @@ static void setup_short_ready(void)
 
 static void finish_patient(void)
 {
-    mc_check(filch_wait_is_open(filch_load_relaxed(&listed->wait.word)), "as long as somebody goes on, nobody is told");
+    mc_check(filch_wait_is_open(filch_load_relaxed(&listed->wait.word)),
+             "as long as somebody goes on, nobody is told");
 }
 
 static void finish_ended(void)
 {
-    mc_check(take_resumed_strand(pool) == &listed->link && !take_resumed_strand(pool), "it goes on once, whoever ends its wait");
+    mc_check(take_resumed_strand(pool) == &listed->link && !take_resumed_strand(pool),
+             "it goes on once, whoever ends its wait");
 }
 
 static int run_lists(const mc_options *options)
@@ -355,7 +363,10 @@ static int run_lists(const mc_options *options)
         {"refused, one works", setup_short, {stop_working}, finish_patient},
         {"refused, one may go on", setup_short_ready, {stop_working, stop_working}, finish_patient},
         {"refused, or ended", setup_short, {stop_working, stop_working, end_wait}, finish_ended},
-        {"parked, again, two thieves", setup_without, {take_off_and_add, find_nothing, find_nothing}, finish_without},
+        {"parked, again, two thieves",
+         setup_without,
+         {take_off_and_add, find_nothing, find_nothing},
+         finish_without},
     };
     int failures = 0;
 
@@ -400,10 +411,14 @@ static void visit_sleeping(void)
 
 static int code;
 
-static void run_one(const char *name, mc_options options, unsigned workers, void (*strand)(filch_strand *),
-                    void (*one)(void), void (*other)(void))
+static void run_one(const char *name, mc_options options, unsigned workers,
+                    void (*strand)(filch_strand *), void (*one)(void), void (*other)(void))
 {
-    mc_program program = {.name = name, .setup = is_short ? setup_no_memory : is_busy ? setup_busy : one || strand ? setup : setup_ready};
+    mc_program program = {.name = name,
+                          .setup = is_short        ? setup_no_memory
+                                   : is_busy       ? setup_busy
+                                   : one || strand ? setup
+                                                   : setup_ready};
     unsigned at = 0;
 
     worker_count = workers;
@@ -428,7 +443,8 @@ int main(int argc, char **argv)
     timed.clock_step_ns = CLOCK_STEP_NS;
     mc_options looking = timed;
     looking.timeouts = 4; /* of the lookout: until there is nothing more to see */
-    mc_options one = mc_bounded(options, 1, 1), timed_one = mc_bounded(timed, 1, 1), walks = options;
+    mc_options one = mc_bounded(options, 1, 1), timed_one = mc_bounded(timed, 1, 1),
+               walks = options;
     if (walks.mode == MC_FULL)
         walks.mode = MC_RANDOM;
     if (walks.runs == 0)

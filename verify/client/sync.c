@@ -77,7 +77,8 @@ static void set_event(void)
 
 static void wait_for_event(void)
 {
-    mc_check(filch_event_wait(NULL, event) == 0 && units[0] == 1, "who has waited sees what was done before");
+    mc_check(filch_event_wait(NULL, event) == 0 && units[0] == 1,
+             "who has waited sees what was done before");
 }
 
 static void wait_for_event_in_time(void)
@@ -223,17 +224,21 @@ int main(int argc, char **argv)
     } programs[] = {
         {{"semaphore", setup_sem, {acquire_and_free, release_one}, NULL}, &options},
         {{"semaphore, two", setup_sem, {acquire, release_two, acquire}, NULL}, &two},
-        {{"semaphore, timed", setup_sem, {acquire, release_one, acquire_in_time}, NULL}, &timed_two},
+        {{"semaphore, timed", setup_sem, {acquire, release_one, acquire_in_time}, NULL},
+         &timed_two},
         {{"event", setup_event, {wait_for_event_and_free, set_event}, NULL}, &options},
         {{"event, looked at", setup_event, {look_at_event_and_free, set_event}, NULL}, &patient},
-        {{"event, timed", setup_event, {wait_for_event, set_event, wait_for_event_in_time}, NULL}, &timed_two},
+        {{"event, timed", setup_event, {wait_for_event, set_event, wait_for_event_in_time}, NULL},
+         &timed_two},
         {{"once", setup_once, {call_once, call_once}, NULL}, &options},
         {{"once, three", setup_once_twice, {call_once, call_once, call_once}, NULL}, &two},
         {{"reader-writer lock", NULL, {write_once, read_once, write_once}, NULL}, &two},
         {{"once, failing", NULL, {fail_twice, call_after}, NULL}, &options},
         {{"reader-writer lock, readers", NULL, {read_once, write_once, read_once}, NULL}, &two},
-        {{"reader-writer lock, given up", NULL, {write_then_read, write_in_time, read_once}, NULL}, &timed_two},
-        {{"reader-writer lock, timed", NULL, {write_once, read_once, write_in_time}, NULL}, &timed_two},
+        {{"reader-writer lock, given up", NULL, {write_then_read, write_in_time, read_once}, NULL},
+         &timed_two},
+        {{"reader-writer lock, timed", NULL, {write_once, read_once, write_in_time}, NULL},
+         &timed_two},
         {{"barrier", setup_barrier, {meet, meet}, NULL}, &two},
     };
     int code = 0;

@@ -105,7 +105,8 @@ static void start_early(void)
 static int sleep_longer(filch_slot *f, void *arg)
 {
     (void)arg;
-    mc_check(filch_sleep_until(f, 10 * LATE_NS) == -ECANCELED, "the deadline of the scope comes first");
+    mc_check(filch_sleep_until(f, 10 * LATE_NS) == -ECANCELED,
+             "the deadline of the scope comes first");
     return 0;
 }
 

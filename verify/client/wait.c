@@ -36,7 +36,8 @@ static filch_wait wait_word;
 static filch_atomic_u64 shown; /* the turn of the wait that can be ended */
 static filch_atomic_u32 mark, resumed;
 static frame *current;
-static uint64_t brought[2][WAITS_MAX + LENGTH_MAX]; /* by T2 and T3, before they end a wait: which one */
+static uint64_t
+    brought[2][WAITS_MAX + LENGTH_MAX]; /* by T2 and T3, before they end a wait: which one */
 
 static unsigned wait_count;
 static bool is_thread;
@@ -56,8 +57,10 @@ static void check_outcome(unsigned outcome, uint64_t turn, const frame *own)
         return;
     }
     unsigned who = outcome / 10, which = outcome % 10;
-    mc_check(brought[who][which] == turn, "the waiter sees what was there when its wait was ended, and that it was this one");
-    mc_check(own->handed == 0 || own->handed == (int)outcome + 1, "what is handed over is of who ended the wait");
+    mc_check(brought[who][which] == turn,
+             "the waiter sees what was there when its wait was ended, and that it was this one");
+    mc_check(own->handed == 0 || own->handed == (int)outcome + 1,
+             "what is handed over is of who ended the wait");
 }
 
 static void wait_often(void)
@@ -152,7 +155,8 @@ static void follow_script(void)
 
 /* ---- programs ---------------------------------------------------------------------------------- */
 
-static int run_all(const char *name, mc_options options, unsigned waits, const char *steadies, unsigned longest)
+static int run_all(const char *name, mc_options options, unsigned waits, const char *steadies,
+                   unsigned longest)
 {
     mc_result total = {.name = name};
     char text[LENGTH_MAX + 1], program_name[40];
@@ -175,7 +179,8 @@ static int run_all(const char *name, mc_options options, unsigned waits, const c
                 mc_program program = {.name = program_name, .threads = {wait_often, follow_script}};
                 if (steady != '-')
                     program.threads[2] = end_each;
-                snprintf(program_name, sizeof program_name, "%s %u %c %s", is_thread ? "thread" : "wait", waits, steady, text);
+                snprintf(program_name, sizeof program_name, "%s %u %c %s",
+                         is_thread ? "thread" : "wait", waits, steady, text);
                 mc_run_and_add(&total, &program, &options);
             }
     return mc_report(total);
@@ -190,6 +195,7 @@ int main(int argc, char **argv)
     is_thread = true;
     int code = run_all("wait, thread", options, 1, "ec-", 2 + more);
     is_thread = false;
-    return code | run_all("wait, once", options, 1, "ec-", 2 + more) | run_all("wait, twice", more ? options : mc_bounded(options, 1, 1), 2, "e-", 1 + more) |
+    return code | run_all("wait, once", options, 1, "ec-", 2 + more) |
+           run_all("wait, twice", more ? options : mc_bounded(options, 1, 1), 2, "e-", 1 + more) |
            run_all("wait, twice", mc_bounded(options, 1, 1), 2, "c", 1 + more);
 }

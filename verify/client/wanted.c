@@ -67,8 +67,9 @@ static void run_script(filch_strand *self)
                 filch_pause();
             break;
         case 'q':
-            while (self->kind ? filch_load_relaxed(&self->split.asked) == 0
-                              : filch_load_relaxed(&self->split.limits.fork_limit) != FILCH_FORK_ASKED)
+            while (self->kind
+                       ? filch_load_relaxed(&self->split.asked) == 0
+                       : filch_load_relaxed(&self->split.limits.fork_limit) != FILCH_FORK_ASKED)
                 filch_pause();
             break;
         default:
@@ -145,7 +146,8 @@ static bool is_script(const char *text)
     return forks <= TASKS && strchr("qw", text[strlen(text) - 1]);
 }
 
-static int run_all(const char *name, mc_options options, const char *begin, bool job, unsigned longest)
+static int run_all(const char *name, mc_options options, const char *begin, bool job,
+                   unsigned longest)
 {
     mc_result total = {.name = name};
     char text[LENGTH_MAX + 1], program_name[40];
@@ -166,7 +168,8 @@ static int run_all(const char *name, mc_options options, const char *begin, bool
             text[length] = '\0';
             if (!is_script(text))
                 continue;
-            snprintf(program_name, sizeof program_name, "wanted %s%s %s", begin, job ? "+" : "", text);
+            snprintf(program_name, sizeof program_name, "wanted %s%s %s", begin, job ? "+" : "",
+                     text);
             mc_run_and_add(&total, &program, &options);
         }
     return mc_report(total);

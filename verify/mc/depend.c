@@ -97,7 +97,8 @@ bool mc_is_needed(const thread *t, const location *l, uint32_t i, bool is_write)
  */
 bool mc_is_preempted_in_vain(const thread *t)
 {
-    if (mc.options.mode != MC_BOUNDED || mc.options.no_reduction || t->preempted_at == 0 || t->may_crash)
+    if (mc.options.mode != MC_BOUNDED || mc.options.no_reduction || t->preempted_at == 0 ||
+        t->may_crash)
         return false;
     for (unsigned k = t->preempted_at - 1; k < mc.step_count; k++)
         if (conflicts_with_next(t, &mc.steps[k]))

@@ -184,7 +184,8 @@ typedef struct thread {
     unsigned spins, faults, spurious, timeouts; /* so many times yet */
     uint64_t clock_ns;
 
-    unsigned preempted_at; /* MC_BOUNDED: the step that somebody else did instead, counted from 1; 0: none did */
+    unsigned
+        preempted_at; /* MC_BOUNDED: the step that somebody else did instead, counted from 1; 0: none did */
 
     uint32_t round; /* pauses so far */
     /* What it has read since the last. */

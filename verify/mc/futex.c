@@ -32,8 +32,8 @@ static uint64_t ns_of(const struct timespec *timeout)
 }
 
 /* 0: sleep. Otherwise return, with the result in *result. Who runs into a time-out has that much time behind it. */
-static bool returns_at_once(thread *t, location *l, uint32_t expected, const struct timespec *timeout,
-                            int *result)
+static bool returns_at_once(thread *t, location *l, uint32_t expected,
+                            const struct timespec *timeout, int *result)
 {
     *result = 0;
     if (mc_newest(l)->value != expected) {
@@ -47,7 +47,8 @@ static bool returns_at_once(thread *t, location *l, uint32_t expected, const str
     return true;
 }
 
-static int futex_wait(uintptr_t address, uint32_t expected, const struct timespec *timeout, const void *pc)
+static int futex_wait(uintptr_t address, uint32_t expected, const struct timespec *timeout,
+                      const void *pc)
 {
     const mc_site site = {.text = "futex wait", .pc = pc};
     int result;

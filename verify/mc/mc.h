@@ -75,8 +75,8 @@ typedef struct mc_options {
     double max_seconds; /* of CPU time */
     unsigned max_steps; /* operations in one execution; more are a failure [20000] */
 
-    bool check_leaks;                 /* memory left at the end is a failure */
-    bool allow_deadlock;              /* an execution may end with everybody blocked */
+    bool check_leaks;    /* memory left at the end is a failure */
+    bool allow_deadlock; /* an execution may end with everybody blocked */
 
     /* Everybody sleeps or has ended: is that a good end? Without it a sleeper that is left is a failure. Called outside of the
      * model, so it must be MC_OUTSIDE, and read words directly: each has the value of its newest store. */
@@ -98,11 +98,13 @@ typedef struct mc_result {
     mc_verdict verdict;
     uint64_t programs;   /* added up by mc_add */
     uint64_t executions; /* that ran to their end */
-    uint64_t blocked;    /* given up, because another execution shows the same, or goes on after a time-out */
+    uint64_t
+        blocked; /* given up, because another execution shows the same, or goes on after a time-out */
     uint64_t events;
     double seconds;
     char failure[320]; /* in words; empty: none */
-    char *choices;     /* replays it; lives until the next mc_run. NULL: no execution came to its end, which is a failure, too */
+    char *
+        choices; /* replays it; lives until the next mc_run. NULL: no execution came to its end, which is a failure, too */
 } mc_result;
 
 /* ---- running ----------------------------------------------------------------------------------- */

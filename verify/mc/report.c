@@ -205,8 +205,8 @@ static void describe_bounds(const mc_options *o, char *text, size_t size)
     if (o->replay)
         snprintf(text, size, "replay");
     else if (o->mode == MC_BOUNDED)
-        snprintf(text, size, o->stale ? "<= %u preempt., %u stale" : "<= %u preemptions", o->preemptions,
-                 o->stale);
+        snprintf(text, size, o->stale ? "<= %u preempt., %u stale" : "<= %u preemptions",
+                 o->preemptions, o->stale);
     else if (o->mode == MC_RANDOM)
         snprintf(text, size, "random, seed %llu", (unsigned long long)o->seed);
     else

@@ -229,8 +229,8 @@ void __tsan_init(void)
     UNMODELLED(bits##_fetch_and)                                                                   \
     UNMODELLED(bits##_fetch_or)                                                                    \
     UNMODELLED(bits##_fetch_xor)                                                                   \
-    UNMODELLED(bits##_fetch_nand) UNMODELLED(bits##_compare_exchange_strong)                       \
-        UNMODELLED(bits##_compare_exchange_weak)
+    UNMODELLED(bits##_fetch_nand)                                                                  \
+    UNMODELLED(bits##_compare_exchange_strong) UNMODELLED(bits##_compare_exchange_weak)
 /* clang-format off */
 UNMODELLED_SIZE(8) UNMODELLED_SIZE(16) UNMODELLED_SIZE(32) UNMODELLED_SIZE(64) UNMODELLED_SIZE(128)
 UNMODELLED(_thread_fence) UNMODELLED(_signal_fence)

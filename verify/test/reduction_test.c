@@ -130,8 +130,8 @@ static op generate_op(unsigned profile, unsigned word_count)
     static const int orders[] = {__ATOMIC_RELAXED, __ATOMIC_RELAXED, __ATOMIC_ACQUIRE,
                                  __ATOMIC_RELEASE, __ATOMIC_ACQ_REL, __ATOMIC_SEQ_CST};
     static const verb fenced[] = {LOAD, LOAD, STORE, STORE, FENCE, FENCE, ADD};
-    op o = {(verb)below(profile ? FENCE + 1 : VERBS), orders[below(6)], below(word_count), 1 + below(2),
-            below(2)};
+    op o = {(verb)below(profile ? FENCE + 1 : VERBS), orders[below(6)], below(word_count),
+            1 + below(2), below(2)};
 
     if (profile == 3 && below(2))
         o.order = __ATOMIC_SEQ_CST;
@@ -147,7 +147,10 @@ static unsigned generate(bool is_bounded)
     unsigned profile = below(4), threads = profile == 2 && below(4) ? 2 : 2 + below(2);
 
     for (unsigned t = 0; t < threads; t++) {
-        lengths[t] = (threads == 3 ? 2 + below(2) * (t == 0) : profile == 2 ? 4 : 3) + 2 * is_bounded;
+        lengths[t] = (threads == 3   ? 2 + below(2) * (t == 0)
+                      : profile == 2 ? 4
+                                     : 3) +
+                     2 * is_bounded;
         for (unsigned i = 0; i < lengths[t]; i++)
             script[t][i] = generate_op(profile, is_bounded ? 4 : 2);
     }
@@ -164,8 +167,8 @@ static void print_script(unsigned threads)
         printf("  T%u:", t + 1);
         for (unsigned i = 0; i < lengths[t]; i++) {
             const op *o = &script[t][i];
-            printf(" %s.%s(%c,%u,%u)", names[o->verb], orders[o->order], "xyzu"[o->word], o -> value,
-                   o -> expected);
+            printf(" %s.%s(%c,%u,%u)", names[o->verb], orders[o->order], "xyzu"[o->word],
+                   o -> value, o -> expected);
         }
         putchar('\n');
     }
@@ -210,7 +213,8 @@ static void make_set(uint64_t *set)
     qsort(set, count, sizeof *set, compare);
 }
 
-static mc_result explore(unsigned threads, mc_options options, bool no_reduction, uint64_t *set, unsigned *count)
+static mc_result explore(unsigned threads, mc_options options, bool no_reduction, uint64_t *set,
+                         unsigned *count)
 {
     options.no_reduction = no_reduction;
     options.allow_deadlock = true;
@@ -237,7 +241,8 @@ static unsigned compare_all(const char *name, bool is_bounded, unsigned programs
 
     for (unsigned i = 0; i < programs; i++) {
         unsigned reduced_count, all_count;
-        mc_options options = {.mode = is_bounded ? MC_BOUNDED : MC_FULL, .preemptions = i % 3, .stale = i / 3 % 3};
+        mc_options options = {
+            .mode = is_bounded ? MC_BOUNDED : MC_FULL, .preemptions = i % 3, .stale = i / 3 % 3};
         random_state = seed * 1000003 + i;
         words = memory[i % PLACES];
         unsigned threads = generate(is_bounded);
@@ -254,11 +259,13 @@ static unsigned compare_all(const char *name, bool is_bounded, unsigned programs
         if (reduced.verdict == MC_OK && all.verdict == MC_OK && reduced_count == all_count &&
             memcmp(reduced_set, all_set, all_count * sizeof *all_set) == 0)
             continue;
-        printf("%s: program %u differs: %u executions, %u without reduction\n", name, i, reduced_count, all_count);
+        printf("%s: program %u differs: %u executions, %u without reduction\n", name, i,
+               reduced_count, all_count);
         print_script(threads);
         wrong++;
     }
-    printf("%s: %u programs (%u more are too large), %llu distinct executions: %llu explored, %llu without reduction; %u differ\n",
+    printf("%s: %u programs (%u more are too large), %llu distinct executions: %llu explored, %llu "
+           "without reduction; %u differ\n",
            name, programs - too_large, too_large, (unsigned long long)distinct_sum,
            (unsigned long long)reduced_sum, (unsigned long long)all_sum, wrong);
     return wrong;
