@@ -17,7 +17,7 @@ static int meet(void *arg)
     return pthread_barrier_wait(&all_are_here) == PTHREAD_BARRIER_SERIAL_THREAD;
 }
 
-static int call(filch_slot *f, void *serial_count)
+static int call(filch_frame *f, void *serial_count)
 {
     int is_serial = filch_blocking(f, FILCH_LANE_ANY, meet, NULL);
 
@@ -26,15 +26,15 @@ static int call(filch_slot *f, void *serial_count)
     return is_serial < 0 ? is_serial : 0;
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     int serial_count = 0;
     filch_scope scope;
     (void)arg;
 
-    filch_scope_open(&scope, f, NULL, NULL);
+    filch_scope_open(f, &scope, NULL, NULL);
     for (int i = 0; i < CALLS; i++)
-        filch_spawn(f, &scope, call, &serial_count);
+        filch_scope_spawn(f, &scope, call, &serial_count);
     int err = filch_scope_close(f, &scope);
     printf("%d calls met, %d of them was the last: %s\n", CALLS, serial_count, filch_strerror(err));
 }

@@ -11,7 +11,7 @@ struct shop {
     filch_channel *sums;   /* long, one of each consumer */
 };
 
-static int produce(filch_slot *f, void *arg)
+static int produce(filch_frame *f, void *arg)
 {
     struct shop *shop = arg;
     int err = 0;
@@ -21,7 +21,7 @@ static int produce(filch_slot *f, void *arg)
     return err;
 }
 
-static int consume(filch_slot *f, void *arg)
+static int consume(filch_frame *f, void *arg)
 {
     struct shop *shop = arg;
     long sum = 0, order;
@@ -32,7 +32,7 @@ static int consume(filch_slot *f, void *arg)
 }
 
 /* Add up what the consumers say; give up when nothing comes for a while. */
-static int report(filch_slot *f, struct shop *shop)
+static int report(filch_frame *f, struct shop *shop)
 {
     long total = 0, sum;
     int reports = 0;
@@ -56,23 +56,23 @@ static int report(filch_slot *f, struct shop *shop)
     }
 }
 
-static int run(filch_slot *f, void *arg)
+static int run(filch_frame *f, void *arg)
 {
     struct shop *shop = arg;
     filch_scope producers, consumers;
-    int err = filch_scope_open(&producers, f, NULL, NULL);
+    int err = filch_scope_open(f, &producers, NULL, NULL);
 
     if (err)
         return err;
-    err = filch_scope_open(&consumers, f, NULL, NULL);
+    err = filch_scope_open(f, &consumers, NULL, NULL);
     if (err) {
         filch_scope_close(f, &producers);
         return err;
     }
     for (int i = 0; i < PRODUCERS && !err; i++)
-        err = filch_spawn(f, &producers, produce, shop);
+        err = filch_scope_spawn(f, &producers, produce, shop);
     for (int i = 0; i < CONSUMERS && !err; i++)
-        err = filch_spawn(f, &consumers, consume, shop);
+        err = filch_scope_spawn(f, &consumers, consume, shop);
     int produced = filch_scope_close(f, &producers); /* all has been sent */
     filch_channel_close(shop->orders);
     if (!err)
@@ -94,9 +94,9 @@ int main(void)
     if (!err)
         err = filch_channel_create(&shop.sums, sizeof(long), 0); /* sender and receiver meet */
     if (!err)
-        err = filch_scope_open(&scope, NULL, pool, NULL);
+        err = filch_scope_open(NULL, &scope, pool, NULL);
     if (!err) {
-        filch_spawn(NULL, &scope, run, &shop);
+        filch_scope_spawn(NULL, &scope, run, &shop);
         err = filch_scope_close(NULL, &scope);
     }
     filch_channel_destroy(shop.sums);

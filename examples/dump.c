@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Why does it not go on? filch_dump says what every strand waits for; scripts/gdb/filch.py does so in gdb, with backtraces. */
+/* Why does it not go on? filch_pool_dump says what every strand waits for; scripts/gdb/filch.py does so in gdb, with backtraces. */
 #include <filch/filch.h>
 #include <stdio.h>
 #include <string.h>
 
 static filch_event green;
 
-static int drive(filch_slot *f, void *mutex)
+static int drive(filch_frame *f, void *mutex)
 {
     int err = mutex ? filch_mutex_lock(f, mutex) : filch_event_wait(f, &green);
     if (!err && mutex)
@@ -21,7 +21,7 @@ static int count(filch_pool *pool, const char *what)
     char line[200];
     int found = 0;
 
-    if (!out || filch_dump(pool, out))
+    if (!out || filch_pool_dump(pool, out))
         return -1;
     for (rewind(out); fgets(line, sizeof line, out);)
         found += strstr(line, what) != NULL;
@@ -38,16 +38,16 @@ int main(void)
     if (filch_pool_create(&pool, NULL))
         return 1;
     filch_mutex_lock(NULL, &bridge);
-    filch_scope_open(&scope, NULL, pool, NULL);
+    filch_scope_open(NULL, &scope, pool, NULL);
     for (int i = 0; i < 3; i++)
-        filch_spawn(NULL, &scope, drive, NULL);
+        filch_scope_spawn(NULL, &scope, drive, NULL);
     for (int i = 0; i < 2; i++)
-        filch_spawn(NULL, &scope, drive, &bridge);
+        filch_scope_spawn(NULL, &scope, drive, &bridge);
 
     /* A dump is a look at what goes on: so look until all have come to where they wait. */
     while (count(pool, "waits for an event") != 3 || count(pool, "waits for a mutex") != 2)
         filch_sleep_ns(NULL, 1000000);
-    filch_dump(pool, stderr);
+    filch_pool_dump(pool, stderr);
     printf("3 wait for an event, 2 for a mutex\n");
 
     filch_event_set(&green);

@@ -20,7 +20,7 @@ enum { CLIENTS = 100, ROUNDS = 10 };
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
 
-static int serve(filch_slot *f, void *arg)
+static int serve(filch_frame *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     filch_stream bytes;
@@ -37,11 +37,11 @@ static int serve(filch_slot *f, void *arg)
 }
 
 /* Serve so many connections, or with 0 all that come. */
-static int accept_some(filch_slot *f, int listener, unsigned count)
+static int accept_some(filch_frame *f, int listener, unsigned count)
 {
     filch_stream incoming;
     filch_scope scope;
-    int err = filch_scope_open(&scope, f, NULL, NULL), one = 1;
+    int err = filch_scope_open(f, &scope, NULL, NULL), one = 1;
 
     if (err)
         return err;
@@ -54,7 +54,7 @@ static int accept_some(filch_slot *f, int listener, unsigned count)
             continue;
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        if (filch_spawn(f, &scope, serve, (void *)(intptr_t)fd))
+        if (filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd))
             filch_close(f, fd); /* no memory for one more */
         i++;
     }
@@ -63,12 +63,12 @@ static int accept_some(filch_slot *f, int listener, unsigned count)
     return err ? err : closed;
 }
 
-static int serve_clients(filch_slot *f, void *arg)
+static int serve_clients(filch_frame *f, void *arg)
 {
     return accept_some(f, (int)(intptr_t)arg, CLIENTS);
 }
 
-static int ask(filch_slot *f, void *arg)
+static int ask(filch_frame *f, void *arg)
 {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     int err = filch_connect(f, fd, (struct sockaddr *)&address, sizeof address);
@@ -83,7 +83,7 @@ static int ask(filch_slot *f, void *arg)
     return err;
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     int listener = *(int *)arg, err;
 
@@ -95,13 +95,13 @@ static void run(filch_slot *f, void *arg)
     socklen_t length = sizeof address;
     getsockname(listener, (struct sockaddr *)&address, &length);
     filch_scope scope;
-    if (filch_scope_open(&scope, f, NULL, NULL)) {
+    if (filch_scope_open(f, &scope, NULL, NULL)) {
         printf("no scope\n");
         return;
     }
-    err = filch_spawn(f, &scope, serve_clients, (void *)(intptr_t)listener);
+    err = filch_scope_spawn(f, &scope, serve_clients, (void *)(intptr_t)listener);
     for (int i = 0; !err && i < CLIENTS; i++)
-        err = filch_spawn(f, &scope, ask, NULL);
+        err = filch_scope_spawn(f, &scope, ask, NULL);
     int closed = filch_scope_close(f, &scope);
     printf("%d clients, %d answers each: %s\n", CLIENTS, ROUNDS,
            err || closed ? "failed" : "all right");

@@ -5,14 +5,14 @@
 #include <pthread.h>
 #include <stdio.h>
 
-static int square(filch_slot *f, void *arg, void **value)
+static int square(filch_frame *f, void *arg, void **value)
 {
     (void)f;
     *value = (void *)((long)arg * (long)arg);
     return 0;
 }
 
-static int fail(filch_slot *f, void *arg, void **value)
+static int fail(filch_frame *f, void *arg, void **value)
 {
     (void)f, (void)arg, (void)value;
     return -EIO;
@@ -25,7 +25,7 @@ static void *complete(void *future)
     return NULL;
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     filch_future squares[10], failed = FILCH_FUTURE_INIT, later = FILCH_FUTURE_INIT,
                               never = FILCH_FUTURE_INIT;
@@ -35,32 +35,32 @@ static void run(filch_slot *f, void *arg)
     filch_scope scope;
     (void)arg;
 
-    filch_scope_open(&scope, f, NULL, NULL);
+    filch_scope_open(f, &scope, NULL, NULL);
     for (long i = 0; i < 10; i++) {
         filch_future_init(&squares[i]);
-        filch_async(f, &scope, &squares[i], square, (void *)i);
+        filch_future_spawn(f, &scope, &squares[i], square, (void *)i);
     }
     for (int i = 0; i < 10; i++)
-        if (filch_await(f, &squares[i], &value) == 0)
+        if (filch_future_get(f, &squares[i], &value) == 0)
             sum += (long)value;
     printf("the sum of ten squares is %ld\n", sum);
 
     /* The error of a task is that of its future. */
-    filch_async(f, &scope, &failed, fail, NULL);
-    printf("the task has failed: %s\n", filch_await(f, &failed, NULL) == -EIO ? "yes" : "no");
+    filch_future_spawn(f, &scope, &failed, fail, NULL);
+    printf("the task has failed: %s\n", filch_future_get(f, &failed, NULL) == -EIO ? "yes" : "no");
     filch_scope_close(f, &scope);
 
     /* One of several. What is complete stays so, for any number of waiters. */
     if (pthread_create(&thread, NULL, complete, &later))
         return;
     filch_future *any[] = {&never, &later};
-    int first = filch_await_any(f, any, 2, FILCH_NO_DEADLINE);
-    filch_future_try(any[first], &value);
+    int first = filch_future_wait_any(f, any, 2, FILCH_NO_DEADLINE);
+    filch_future_try_get(any[first], &value);
     printf("the first is number %d, \"%s\"\n", first, (const char *)value);
     pthread_join(thread, NULL);
 
     /* No longer than a millisecond. */
-    int err = filch_await_until(f, &never, NULL, filch_after_ms(1));
+    int err = filch_future_get_until(f, &never, NULL, filch_after_ms(1));
     printf("the other %s\n", err == -ETIMEDOUT ? "has not come" : "has come");
 }
 

@@ -86,14 +86,14 @@ static void fail(const place *at, int err)
     atomic_fetch_add_explicit(&at->walk->failures, 1, memory_order_relaxed);
 }
 
-static int spawn_at(filch_slot *f, const place *at, filch_task_fn *fn)
+static int spawn_at(filch_frame *f, const place *at, filch_task_fn *fn)
 {
-    return filch_spawn_copy(f, &at->walk->scope, fn, at,
-                            offsetof(place, path) + strlen(at->path) + 1);
+    return filch_scope_spawn_copy(f, &at->walk->scope, fn, at,
+                                  offsetof(place, path) + strlen(at->path) + 1);
 }
 
 /* Hash what the descriptor has, and close it. */
-static void hash_file(filch_slot *f, const place *at, int fd)
+static void hash_file(filch_frame *f, const place *at, int fd)
 {
     char block[BLOCK];
     const char *name = at->path + at->walk->root_bytes;
@@ -122,7 +122,7 @@ static void hash_file(filch_slot *f, const place *at, int fd)
     atomic_fetch_add_explicit(&at->walk->hash, hash, memory_order_relaxed);
 }
 
-static int hash_large_file(filch_slot *f, void *arg)
+static int hash_large_file(filch_frame *f, void *arg)
 {
     const place *at = arg;
     int fd = filch_open(f, at->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
@@ -134,9 +134,9 @@ static int hash_large_file(filch_slot *f, void *arg)
     return 0;
 }
 
-static int walk_directory(filch_slot *f, void *arg);
+static int walk_directory(filch_frame *f, void *arg);
 
-static int visit(filch_slot *f, const place *at, int dir, const filch_dirent *entry)
+static int visit(filch_frame *f, const place *at, int dir, const filch_dirent *entry)
 {
     struct statx info = {0};
 
@@ -160,7 +160,7 @@ static int visit(filch_slot *f, const place *at, int dir, const filch_dirent *en
 }
 
 /* It waits for no other directory while it holds its unit of the semaphore: so there is always one that goes on. */
-static int walk_directory(filch_slot *f, void *arg)
+static int walk_directory(filch_frame *f, void *arg)
 {
     const place *here = arg;
     filch_dir dir;
@@ -190,7 +190,7 @@ static int walk_directory(filch_slot *f, void *arg)
 }
 
 /* Hash all files below `path`. 0, or -errno: there is no result. What cannot be read is told on stderr, and counted. */
-static int hash_tree_run(filch_slot *f, const char *path, hash_tree *result)
+static int hash_tree_run(filch_frame *f, const char *path, hash_tree *result)
 {
     walk all = {.root_bytes = strlen(path)};
     place root = {.walk = &all};
@@ -199,7 +199,7 @@ static int hash_tree_run(filch_slot *f, const char *path, hash_tree *result)
         return -ENAMETOOLONG;
     memcpy(root.path, path, all.root_bytes + 1);
     filch_sem_init(&all.open_dirs, OPEN_MAX_DIRS);
-    int err = filch_scope_open(&all.scope, f, NULL, NULL);
+    int err = filch_scope_open(f, &all.scope, NULL, NULL);
     if (err)
         return err;
     err = spawn_at(f, &root, walk_directory);
@@ -210,7 +210,7 @@ static int hash_tree_run(filch_slot *f, const char *path, hash_tree *result)
 
 /* ---- the program --------------------------------------------------------------------------------- */
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     const char *path = arg;
     hash_tree result;

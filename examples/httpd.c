@@ -134,7 +134,7 @@ static void say_status(connection *c, int status)
 }
 
 /* Send what was said. 0 or -errno. */
-static int flush(filch_slot *f, connection *c)
+static int flush(filch_frame *f, connection *c)
 {
     uint64_t deadline_ns = filch_after_ms(server.transfer_ms);
     size_t sent = 0;
@@ -151,7 +151,7 @@ static int flush(filch_slot *f, connection *c)
 }
 
 /* An answer that is no file. */
-static int answer(filch_slot *f, connection *c, int status, uint64_t file_bytes)
+static int answer(filch_frame *f, connection *c, int status, uint64_t file_bytes)
 {
     char body[64];
     int bytes = snprintf(body, sizeof body, "%d %s\n", status, reason_of(status));
@@ -168,7 +168,7 @@ static int answer(filch_slot *f, connection *c, int status, uint64_t file_bytes)
     return flush(f, c);
 }
 
-static int answer_error(filch_slot *f, connection *c, int err)
+static int answer_error(filch_frame *f, connection *c, int err)
 {
     switch (-err) {
     case ENOENT:
@@ -192,7 +192,7 @@ static int answer_error(filch_slot *f, connection *c, int err)
 /* ---- files --------------------------------------------------------------------------------------- */
 
 /* Open a file by its directories, none of which may be a link. No part of the path is "..": the parser promises it. */
-static int open_beneath(filch_slot *f, char *path)
+static int open_beneath(filch_frame *f, char *path)
 {
     int at = server.root;
 
@@ -213,7 +213,7 @@ static int open_beneath(filch_slot *f, char *path)
 }
 
 /* The first block goes with the head. */
-static int send_file(filch_slot *f, connection *c, int file, uint64_t offset, uint64_t bytes)
+static int send_file(filch_frame *f, connection *c, int file, uint64_t offset, uint64_t bytes)
 {
     int err = 0;
     do {
@@ -229,7 +229,7 @@ static int send_file(filch_slot *f, connection *c, int file, uint64_t offset, ui
     return err;
 }
 
-static int answer_file(filch_slot *f, connection *c, int file, const char *type)
+static int answer_file(filch_frame *f, connection *c, int file, const char *type)
 {
     const http_request *r = &c->request;
     struct statx info;
@@ -273,7 +273,7 @@ static int answer_file(filch_slot *f, connection *c, int file, const char *type)
 
 /* ---- connections --------------------------------------------------------------------------------- */
 
-static int compute(filch_slot *f, connection *c)
+static int compute(filch_frame *f, connection *c)
 {
     http_text query = c->request.query; /* a space follows it */
     bool has_time = query.bytes > 3 && memcmp(query.at, "ms=", 3) == 0;
@@ -286,7 +286,7 @@ static int compute(filch_slot *f, connection *c)
 }
 
 /* Answer one request. 0, or -errno: the connection is of no use any more. */
-static int serve_request(filch_slot *f, connection *c)
+static int serve_request(filch_frame *f, connection *c)
 {
     if (c->request.status)
         return answer(f, c, c->request.status, 0);
@@ -303,7 +303,7 @@ static int serve_request(filch_slot *f, connection *c)
 }
 
 /* Wait for a whole head. Returns its length; 0: there is none to come; or -status. */
-static int receive_head(filch_slot *f, connection *c)
+static int receive_head(filch_frame *f, connection *c)
 {
     uint64_t deadline_ns = filch_after_ms(c->in_bytes > 0 ? server.transfer_ms : server.idle_ms);
     size_t enough_bytes = 0;
@@ -334,7 +334,7 @@ static int receive_head(filch_slot *f, connection *c)
 }
 
 /* Close it after an answer. Bytes that were not read would make the kernel reset the connection, and the client might not see the answer. */
-static void linger(filch_slot *f, connection *c)
+static void linger(filch_frame *f, connection *c)
 {
     uint64_t deadline_ns = filch_after_ms(LINGER_MS);
     ssize_t got;
@@ -346,7 +346,7 @@ static void linger(filch_slot *f, connection *c)
     } while (got > 0 && filch_now_ns() < deadline_ns);
 }
 
-static int serve(filch_slot *f, void *arg)
+static int serve(filch_frame *f, void *arg)
 {
     connection c;
     int head, err = 0;
@@ -366,18 +366,18 @@ static int serve(filch_slot *f, void *arg)
     return 0; /* a client that is gone is no reason to stop */
 }
 
-static int accept_all(filch_slot *f, void *arg)
+static int accept_all(filch_frame *f, void *arg)
 {
     filch_scope_options options = {.size = sizeof options, .task_limit = server.connections};
     filch_scope scope;
-    int err = filch_scope_open(&scope, f, NULL, &options);
+    int err = filch_scope_open(f, &scope, NULL, &options);
     (void)arg;
 
     if (err)
         return err;
     while (err != -ECANCELED) {
         int fd = filch_accept(f, server.listener, NULL, NULL, 0);
-        err = fd < 0 ? fd : filch_spawn(f, &scope, serve, (void *)(intptr_t)fd);
+        err = fd < 0 ? fd : filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd);
         if (fd >= 0 && err)
             filch_close(f, fd);
         /* No descriptor or memory is left: others will give theirs back. */
@@ -391,7 +391,7 @@ static int accept_all(filch_slot *f, void *arg)
 /* ---- the program --------------------------------------------------------------------------------- */
 
 /* Send a request, and print its first line and what comes back: its status and the body. */
-static void ask(filch_slot *f, int fd, const char *request)
+static void ask(filch_frame *f, int fd, const char *request)
 {
     char text[4096];
     size_t used = 0, want = sizeof text - 1;
@@ -415,7 +415,7 @@ static void ask(filch_slot *f, int fd, const char *request)
         printf("    %.*s\n", (int)strcspn(body, "\n"), body);
 }
 
-static void demonstrate(filch_slot *f)
+static void demonstrate(filch_frame *f)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -430,15 +430,15 @@ static void demonstrate(filch_slot *f)
     filch_close(f, fd);
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     struct signalfd_siginfo signal;
     filch_scope scope;
     bool *is_demo = arg;
 
-    if (filch_scope_open(&scope, f, NULL, NULL))
+    if (filch_scope_open(f, &scope, NULL, NULL))
         return;
-    if (filch_spawn(f, &scope, accept_all, NULL) == 0) {
+    if (filch_scope_spawn(f, &scope, accept_all, NULL) == 0) {
         if (*is_demo)
             demonstrate(f);
         else

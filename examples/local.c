@@ -6,9 +6,9 @@
 static const filch_key request = {"request"};
 
 /* Deep down, where nobody passes the request along. */
-static const char *who(filch_slot *f)
+static const char *who(filch_frame *f)
 {
-    const char *name = filch_local(f, &request);
+    const char *name = filch_local_get(f, &request);
     return name ? name : "nobody";
 }
 
@@ -21,42 +21,42 @@ FILCH_TASK(int, count_for, (const char *, name), (int, depth))
     return FILCH_JOIN(left) + right;
 }
 
-static int serve(filch_slot *f, void *arg)
+static int serve(filch_frame *f, void *arg)
 {
     filch_binding binding;
 
-    filch_bind(f, &binding, &request, arg);
+    filch_local_bind(f, &binding, &request, arg);
     int count = FILCH_CALL_ON(f, count_for, (const char *)arg, 8);
     if (count != 256)
         printf("%d leaves of %s\n", count, who(f));
-    filch_unbind(f, &binding);
+    filch_local_unbind(f, &binding);
     return 0;
 }
 
-static int report(filch_slot *f, void *arg)
+static int report(filch_frame *f, void *arg)
 {
     printf("%s is for %s\n", (const char *)arg, who(f));
     return 0;
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     static char *const names[] = {"ada", "grace", "edsger"};
     filch_binding binding;
     filch_scope scope;
     (void)arg;
 
-    filch_scope_open(&scope, f, NULL, NULL);
+    filch_scope_open(f, &scope, NULL, NULL);
     for (int i = 0; i < 99; i++)
-        filch_spawn(f, &scope, serve, names[i % 3]);
+        filch_scope_spawn(f, &scope, serve, names[i % 3]);
     filch_scope_close(f, &scope);
     printf("99 requests, each leaf knew its own\n");
 
     /* What is spawned takes a copy along, and may outlive the binding. */
-    filch_scope_open(&scope, f, NULL, NULL);
-    filch_bind(f, &binding, &request, "barbara");
-    filch_spawn(f, &scope, report, "the report");
-    filch_unbind(f, &binding);
+    filch_scope_open(f, &scope, NULL, NULL);
+    filch_local_bind(f, &binding, &request, "barbara");
+    filch_scope_spawn(f, &scope, report, "the report");
+    filch_local_unbind(f, &binding);
     filch_scope_close(f, &scope);
     printf("here it is %s again\n", who(f));
 }

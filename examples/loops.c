@@ -6,7 +6,7 @@
 enum { N = 100000 };
 static double x[N];
 
-static void fill(filch_slot *f, void *context, size_t begin, size_t end)
+static void fill(filch_frame *f, void *context, size_t begin, size_t end)
 {
     (void)f;
     double *array = context;
@@ -14,7 +14,7 @@ static void fill(filch_slot *f, void *context, size_t begin, size_t end)
         array[i] = 1.0 / (double)(i + 1);
 }
 
-static void add(filch_slot *f, void *accumulator, void *context, size_t begin, size_t end)
+static void add(filch_frame *f, void *accumulator, void *context, size_t begin, size_t end)
 {
     (void)f;
     const double *array = context;
@@ -30,7 +30,7 @@ static void merge(void *left, const void *right, void *context)
     *(double *)left += *(const double *)right;
 }
 
-static void count_down(filch_slot *f, void *arg)
+static void count_down(filch_frame *f, void *arg)
 {
     (void)f;
     for (int *n = arg; *n > 0;)

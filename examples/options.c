@@ -19,7 +19,7 @@ int main(void)
         .workers = 4,
         .stack_bytes = 256 << 10,
         .victim = FILCH_VICTIM_RANDOM,
-        .wait = FILCH_WAIT_POWER,
+        .spin = FILCH_SPIN_POWER,
         .report_overflow = true,
         .name = "leaves",
     };
@@ -31,7 +31,7 @@ int main(void)
     }
     printf("%u workers, %ld leaves\n", filch_pool_workers(pool), FILCH_RUN(pool, count_leaves, 20));
 
-    filch_counters counters;
+    filch_counters counters = {.size = sizeof counters};
     filch_pool_counters(pool, &counters);
 #define PRINT(name) fprintf(stderr, "%-12s %llu\n", #name, (unsigned long long)counters.name);
     FILCH_COUNTERS(PRINT)

@@ -19,7 +19,7 @@ struct line {
     char text[64];
 };
 
-static int read_line(filch_slot *f, void *context, void **item)
+static int read_line(filch_frame *f, void *context, void **item)
 {
     unsigned *next = context; /* nobody else is in this stage */
     (void)f;
@@ -35,7 +35,7 @@ static int read_line(filch_slot *f, void *context, void **item)
     return 0;
 }
 
-static int raise_letters(filch_slot *f, void *context, void **item)
+static int raise_letters(filch_frame *f, void *context, void **item)
 {
     struct line *line = *item;
     (void)context;
@@ -51,7 +51,7 @@ static int raise_letters(filch_slot *f, void *context, void **item)
     return filch_sleep_ns(f, 1000000 * (5 - line->number));
 }
 
-static int print_line(filch_slot *f, void *context, void **item)
+static int print_line(filch_frame *f, void *context, void **item)
 {
     struct line *line = *item;
     (void)f;

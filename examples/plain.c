@@ -12,13 +12,13 @@ struct sum {
     long result;
 };
 
-static void sum_tree(filch_slot *f, void *arg)
+static void sum_tree(filch_frame *f, void *arg)
 {
     struct sum *sum = arg;
     struct sum left = {2 * sum->node + 1, 0}, right = {2 * sum->node + 2, 0};
 
     if (right.node < NODES) {
-        filch_slot *mark = f;
+        filch_frame *mark = f;
         f = filch_fork(f, sum_tree, &left); /* may run elsewhere */
         sum_tree(f, &right);
         filch_join(f, mark); /* now left.result is there */
@@ -26,7 +26,7 @@ static void sum_tree(filch_slot *f, void *arg)
     sum->result = weight[sum->node] + left.result + right.result;
 }
 
-static void print(filch_slot *f, void *arg)
+static void print(filch_frame *f, void *arg)
 {
     (void)f;
     printf("submitted: %s\n", (const char *)arg);

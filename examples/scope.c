@@ -7,7 +7,7 @@
 static const filch_key user = {"user"};
 
 /* As if from far away: the answer takes a while, and no thread waits for it. */
-static int fetch(filch_slot *f, void *arg, void **value)
+static int fetch(filch_frame *f, void *arg, void **value)
 {
     int err = filch_sleep_ns(f, 5000000);
 
@@ -15,14 +15,14 @@ static int fetch(filch_slot *f, void *arg, void **value)
     return err;
 }
 
-static int greet(filch_slot *f, void *arg)
+static int greet(filch_frame *f, void *arg)
 {
     (void)arg;
-    printf("for %s\n", (const char *)filch_local(f, &user));
+    printf("for %s\n", (const char *)filch_local_get(f, &user));
     return 0;
 }
 
-static int never_ends(filch_slot *f, void *arg)
+static int never_ends(filch_frame *f, void *arg)
 {
     (void)arg;
     return filch_sleep_until(f, FILCH_NO_DEADLINE); /* -ECANCELED, some time */
@@ -33,7 +33,7 @@ static int call_that_blocks(void *arg)
     return *(int *)arg * 2;
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     enum { COUNT = 1000 };
     static filch_future futures[COUNT];
@@ -43,28 +43,28 @@ static void run(filch_slot *f, void *arg)
     (void)arg;
 
     /* A thousand answers of five milliseconds each, all at once. */
-    filch_scope_open(&scope, f, NULL, NULL);
+    filch_scope_open(f, &scope, NULL, NULL);
     for (long i = 0; i < COUNT; i++)
-        filch_async(f, &scope, &futures[i], fetch, (void *)i);
+        filch_future_spawn(f, &scope, &futures[i], fetch, (void *)i);
     for (long i = 0; i < COUNT; i++) {
         void *value;
-        if (filch_await(f, &futures[i], &value) == 0)
+        if (filch_future_get(f, &futures[i], &value) == 0)
             sum += (long)value;
     }
     printf("sum %ld, %s\n", sum, filch_scope_close(f, &scope) ? "with errors" : "without errors");
 
     /* A value for all that is spawned from here. */
     filch_binding binding;
-    filch_bind(f, &binding, &user, "ada");
-    filch_scope_open(&scope, f, NULL, NULL);
-    filch_spawn(f, &scope, greet, NULL);
+    filch_local_bind(f, &binding, &user, "ada");
+    filch_scope_open(f, &scope, NULL, NULL);
+    filch_scope_spawn(f, &scope, greet, NULL);
     filch_scope_close(f, &scope);
-    filch_unbind(f, &binding);
+    filch_local_unbind(f, &binding);
 
     /* What has not ended at the deadline is cancelled. */
     filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(10)};
-    filch_scope_open(&scope, f, NULL, &options);
-    filch_spawn(f, &scope, never_ends, NULL);
+    filch_scope_open(f, &scope, NULL, &options);
+    filch_scope_spawn(f, &scope, never_ends, NULL);
     printf("%s\n", filch_scope_close(f, &scope) == -ETIMEDOUT ? "too late" : "in time");
 
     /* A call that can only block, on a thread that is there for it. */

@@ -31,7 +31,7 @@ static struct {
     filch_barrier clean_up;
 } bakery;
 
-static int bake(filch_slot *f, void *arg)
+static int bake(filch_frame *f, void *arg)
 {
     (void)arg;
     filch_event_wait(f, &bakery.open);
@@ -54,14 +54,14 @@ static int bake(filch_slot *f, void *arg)
     return 0;
 }
 
-static int start_book(filch_slot *f, void *arg)
+static int start_book(filch_frame *f, void *arg)
 {
     (void)arg;
     bakery.books++;
     return filch_sleep_ns(f, 100000);
 }
 
-static int buy(filch_slot *f, void *arg)
+static int buy(filch_frame *f, void *arg)
 {
     (void)arg;
     filch_event_wait(f, &bakery.open);
@@ -85,12 +85,12 @@ int main(void)
 
     filch_sem_init(&bakery.ovens, 2);
     filch_barrier_init(&bakery.clean_up, BAKERS);
-    if (filch_pool_create(&pool, NULL) || filch_scope_open(&day, NULL, pool, NULL))
+    if (filch_pool_create(&pool, NULL) || filch_scope_open(NULL, &day, pool, NULL))
         return 1;
     for (int i = 0; i < BAKERS; i++)
-        filch_spawn(NULL, &day, bake, NULL);
+        filch_scope_spawn(NULL, &day, bake, NULL);
     for (int i = 0; i < CUSTOMERS; i++)
-        filch_spawn(NULL, &day, buy, NULL);
+        filch_scope_spawn(NULL, &day, buy, NULL);
     filch_event_set(&bakery.open); /* from a plain thread */
     int err = filch_scope_close(NULL, &day);
     filch_pool_destroy(pool);

@@ -6,13 +6,13 @@
 
 enum { SLEEPERS = 1000 };
 
-static int nap(filch_slot *f, void *arg)
+static int nap(filch_frame *f, void *arg)
 {
     (void)arg;
     return filch_sleep_ns(f, 20000000);
 }
 
-static int work_too_long(filch_slot *f, void *arg)
+static int work_too_long(filch_frame *f, void *arg)
 {
     (void)arg;
     while (!filch_is_cancelled(f)) {
@@ -21,7 +21,7 @@ static int work_too_long(filch_slot *f, void *arg)
     return -ECANCELED;
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     uint64_t start_ns = filch_now_ns();
     filch_scope scope;
@@ -30,9 +30,9 @@ static void run(filch_slot *f, void *arg)
     (void)arg;
 
     /* Twenty milliseconds each: one after the other they would take twenty seconds. */
-    filch_scope_open(&scope, f, NULL, NULL);
+    filch_scope_open(f, &scope, NULL, NULL);
     for (int i = 0; i < SLEEPERS; i++)
-        filch_spawn(f, &scope, nap, NULL);
+        filch_scope_spawn(f, &scope, nap, NULL);
     filch_scope_close(f, &scope);
     printf("%d naps took %s\n", SLEEPERS,
            filch_now_ns() - start_ns < 20000000000 ? "less than 20 seconds" : "far too long");
@@ -47,8 +47,8 @@ static void run(filch_slot *f, void *arg)
 
     /* A deadline for all tasks of a scope, whether they wait or compute. */
     filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(5)};
-    filch_scope_open(&scope, f, NULL, &options);
-    filch_spawn(f, &scope, work_too_long, NULL);
+    filch_scope_open(f, &scope, NULL, &options);
+    filch_scope_spawn(f, &scope, work_too_long, NULL);
     printf("the work %s\n",
            filch_scope_close(f, &scope) == -ETIMEDOUT ? "took too long" : "is done");
 }

@@ -12,7 +12,7 @@ static int thread_differs(void *thread)
     return pthread_equal(*(pthread_t *)thread, pthread_self()) ? 0 : 7;
 }
 
-static void call_once(filch_slot *f, void *arg)
+static void call_once(filch_frame *f, void *arg)
 {
     pthread_t self = pthread_self();
     (void)arg;
@@ -40,7 +40,7 @@ static int find_facts(void *arg)
     return 0;
 }
 
-static void call_for_facts(filch_slot *f, void *arg)
+static void call_for_facts(filch_frame *f, void *arg)
 {
     CHECK(filch_blocking(f, FILCH_LANE_ANY, find_facts, arg) == 0);
 }
@@ -86,20 +86,20 @@ static int meet(void *arg)
     return 0;
 }
 
-static int call_meet(filch_slot *f, void *arg)
+static int call_meet(filch_frame *f, void *arg)
 {
     return filch_blocking(f, FILCH_LANE_FILES, meet, arg);
 }
 
-static void meet_all(filch_slot *f, void *arg)
+static void meet_all(filch_frame *f, void *arg)
 {
     filch_scope scope;
     (void)arg;
 
     latch_init(&all_there, TOGETHER);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < TOGETHER; i++)
-        CHECK(filch_spawn(f, &scope, call_meet, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, call_meet, NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
 }
 
@@ -125,20 +125,20 @@ static int open_turn(void *arg)
     return 0;
 }
 
-static int call_wait(filch_slot *f, void *arg)
+static int call_wait(filch_frame *f, void *arg)
 {
     return filch_blocking(f, FILCH_LANE_NAMES, wait_for_other, arg);
 }
 
-static void fill_lane(filch_slot *f, void *arg)
+static void fill_lane(filch_frame *f, void *arg)
 {
     filch_scope scope;
     (void)arg;
 
     latch_init(&others_turn, 1);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < 50; i++)
-        CHECK(filch_spawn(f, &scope, call_wait, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, call_wait, NULL) == 0);
     for (int i = 0; i < 60; i++)
         filch_yield(f);
     CHECK(filch_blocking(f, FILCH_LANE_ANY, open_turn, NULL) == 0);
@@ -160,7 +160,7 @@ static int count_made(void *arg)
     return 0;
 }
 
-static int call_count(filch_slot *f, void *arg)
+static int call_count(filch_frame *f, void *arg)
 {
     int err = filch_blocking(f, FILCH_LANE_NAMES, count_made, arg);
     CHECK(err == 0 || err == -ECANCELED);
@@ -168,7 +168,7 @@ static int call_count(filch_slot *f, void *arg)
     return 0;
 }
 
-static void cancel_calls(filch_slot *f, void *arg)
+static void cancel_calls(filch_frame *f, void *arg)
 {
     filch_scope scope;
     (void)arg;
@@ -176,9 +176,9 @@ static void cancel_calls(filch_slot *f, void *arg)
     counter_set(&made, 0);
     counter_set(&answered, 0);
     latch_init(&others_turn, 1);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < 50; i++)
-        CHECK(filch_spawn(f, &scope, call_count, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, call_count, NULL) == 0);
     for (int i = 0; i < 100; i++)
         filch_yield(f);
     filch_scope_cancel(&scope);
@@ -198,7 +198,7 @@ static int add_one(void *arg)
     return 0;
 }
 
-static int call_often(filch_slot *f, void *arg)
+static int call_often(filch_frame *f, void *arg)
 {
     for (int i = 0; i < 200 / TEST_SLOWNESS; i++) {
         CHECK(filch_blocking(f, (filch_lane)(i % FILCH_LANE_COUNT), add_one, arg) == 0);
@@ -207,15 +207,15 @@ static int call_often(filch_slot *f, void *arg)
     return 0;
 }
 
-static void call_many(filch_slot *f, void *arg)
+static void call_many(filch_frame *f, void *arg)
 {
     filch_scope scope;
     (void)arg;
 
     counter_set(&made, 0);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < 20; i++)
-        CHECK(filch_spawn(f, &scope, call_often, &made) == 0);
+        CHECK(filch_scope_spawn(f, &scope, call_often, &made) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     CHECK(counter_get(&made) == 20 * (200 / TEST_SLOWNESS));
 }

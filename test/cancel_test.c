@@ -8,14 +8,14 @@
 
 /* ---- errors ------------------------------------------------------------------------------------ */
 
-static int wait_long(filch_slot *f, void *never)
+static int wait_long(filch_frame *f, void *never)
 {
-    int err = filch_await(f, never, NULL);
+    int err = filch_future_get(f, never, NULL);
     counter_add(&ran, err == -ECANCELED);
     return err;
 }
 
-static void fail_one(filch_slot *f, void *arg)
+static void fail_one(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     filch_scope scope;
@@ -25,10 +25,10 @@ static void fail_one(filch_slot *f, void *arg)
     counter_set(&ran, 0);
     open_with(&scope, f, (filch_scope_options){.cancel_on_error = true});
     for (int i = 0; i < 10; i++)
-        CHECK(filch_spawn(f, &scope, wait_long, &never) == 0);
+        CHECK(filch_scope_spawn(f, &scope, wait_long, &never) == 0);
     for (int i = 0; i < 30; i++)
         filch_yield(f);
-    int err = filch_spawn(f, &scope, count_one, &error);
+    int err = filch_scope_spawn(f, &scope, count_one, &error);
     CHECK(err == 0 || err == -ECANCELED);
     CHECK(filch_scope_close(f, &scope) == -EIO);
 }
@@ -38,7 +38,7 @@ TEST(the_first_error_cancels_the_others_and_is_kept)
     on_pools(fail_one, NULL);
 }
 
-static void fail_without_cancel(filch_slot *f, void *arg)
+static void fail_without_cancel(filch_frame *f, void *arg)
 {
     filch_scope scope;
     int error = -EDOM;
@@ -47,7 +47,7 @@ static void fail_without_cancel(filch_slot *f, void *arg)
     counter_set(&ran, 0);
     open_with(&scope, f, (filch_scope_options){0});
     for (int i = 0; i < 100; i++)
-        CHECK(filch_spawn(f, &scope, count_one, i == 50 ? &error : NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, count_one, i == 50 ? &error : NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == -EDOM);
     CHECK(counter_get(&ran) == 100);
 }
@@ -67,7 +67,7 @@ static bool has_waiters(filch_future *future)
 
 /* ---- cancellation ------------------------------------------------------------------------------ */
 
-static void cancel_all(filch_slot *f, void *arg)
+static void cancel_all(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     filch_scope scope;
@@ -76,12 +76,12 @@ static void cancel_all(filch_slot *f, void *arg)
     for (int yields = 0; yields < 20; yields++) {
         open_with(&scope, f, (filch_scope_options){0});
         for (int i = 0; i < 10; i++)
-            CHECK(filch_spawn(f, &scope, wait_long, &never) == 0);
+            CHECK(filch_scope_spawn(f, &scope, wait_long, &never) == 0);
         for (int i = 0; i < yields; i++)
             filch_yield(f);
         filch_scope_cancel(&scope);
         filch_scope_cancel(&scope);
-        CHECK(filch_spawn(f, &scope, wait_long, &never) == -ECANCELED);
+        CHECK(filch_scope_spawn(f, &scope, wait_long, &never) == -ECANCELED);
         CHECK(filch_scope_close(f, &scope) == -ECANCELED);
         CHECK(!has_waiters(&never));
     }
@@ -92,25 +92,25 @@ TEST(a_cancelled_scope_ends_all_waits)
     on_pools(cancel_all, NULL);
 }
 
-static int wait_in_fork_body(filch_slot *f, void *never);
-static void wait_in_fork(filch_slot *f, void *never)
+static int wait_in_fork_body(filch_frame *f, void *never);
+static void wait_in_fork(filch_frame *f, void *never)
 {
-    CHECK(filch_await(f, never, NULL) == -ECANCELED);
+    CHECK(filch_future_get(f, never, NULL) == -ECANCELED);
     counter_add(&ran, 1);
 }
 
-static int wait_in_fork_body(filch_slot *f, void *never)
+static int wait_in_fork_body(filch_frame *f, void *never)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
 
     for (int i = 0; i < 3; i++)
         f = filch_fork(f, wait_in_fork, never);
-    CHECK(filch_await(f, never, NULL) == -ECANCELED);
+    CHECK(filch_future_get(f, never, NULL) == -ECANCELED);
     filch_join(f, mark);
     return 0;
 }
 
-static void cancel_forks(filch_slot *f, void *arg)
+static void cancel_forks(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     filch_scope scope;
@@ -118,7 +118,7 @@ static void cancel_forks(filch_slot *f, void *arg)
 
     counter_set(&ran, 0);
     open_with(&scope, f, (filch_scope_options){0});
-    CHECK(filch_spawn(f, &scope, wait_in_fork_body, &never) == 0);
+    CHECK(filch_scope_spawn(f, &scope, wait_in_fork_body, &never) == 0);
     for (int i = 0; i < 10; i++)
         filch_yield(f);
     filch_scope_cancel(&scope);
@@ -132,17 +132,17 @@ TEST(what_a_task_forked_is_cancelled_with_it)
     on_pools(cancel_forks, NULL);
 }
 
-static int close_inner(filch_slot *f, void *never)
+static int close_inner(filch_frame *f, void *never)
 {
     filch_scope scope;
 
     open_with(&scope, f, (filch_scope_options){0});
     for (int i = 0; i < 5; i++)
-        filch_spawn(f, &scope, wait_long, never);
+        filch_scope_spawn(f, &scope, wait_long, never);
     return filch_scope_close(f, &scope);
 }
 
-static void cancel_nested(filch_slot *f, void *arg)
+static void cancel_nested(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     filch_scope scope;
@@ -150,7 +150,7 @@ static void cancel_nested(filch_slot *f, void *arg)
 
     open_with(&scope, f, (filch_scope_options){0});
     for (int i = 0; i < 5; i++)
-        CHECK(filch_spawn(f, &scope, close_inner, &never) == 0);
+        CHECK(filch_scope_spawn(f, &scope, close_inner, &never) == 0);
     for (int i = 0; i < 10; i++)
         filch_yield(f);
     filch_scope_cancel(&scope);
@@ -162,13 +162,13 @@ TEST(a_cancelled_task_cancels_the_scope_that_it_closes)
     on_pools(cancel_nested, NULL);
 }
 
-static int clean_up(filch_slot *f, void *never)
+static int clean_up(filch_frame *f, void *never)
 {
-    CHECK(filch_await(f, never, NULL) == -ECANCELED);
+    CHECK(filch_future_get(f, never, NULL) == -ECANCELED);
     CHECK(filch_is_cancelled(f));
     CHECK(filch_sleep_ns(f, 1000) == -ECANCELED);
 
-    filch_slot *shield = filch_shield(f);
+    filch_frame *shield = filch_shield(f);
     CHECK(!filch_is_cancelled(f));
     CHECK(filch_sleep_ns(f, 100000) == 0);
     filch_slot *inner = filch_shield(f);
@@ -181,7 +181,7 @@ static int clean_up(filch_slot *f, void *never)
     return 0;
 }
 
-static void cancel_shielded(filch_slot *f, void *arg)
+static void cancel_shielded(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     filch_scope scope;
@@ -189,7 +189,7 @@ static void cancel_shielded(filch_slot *f, void *arg)
 
     counter_set(&ran, 0);
     open_with(&scope, f, (filch_scope_options){0});
-    CHECK(filch_spawn(f, &scope, clean_up, &never) == 0);
+    CHECK(filch_scope_spawn(f, &scope, clean_up, &never) == 0);
     while (!has_waiters(&never))
         filch_yield(f);
     filch_scope_cancel(&scope);
@@ -208,7 +208,7 @@ static void *cancel_from_thread(void *scope)
     return NULL;
 }
 
-static void cancel_from_outside(filch_slot *f, void *arg)
+static void cancel_from_outside(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     filch_scope scope;
@@ -218,7 +218,7 @@ static void cancel_from_outside(filch_slot *f, void *arg)
     for (int i = 0; i < 30; i++) {
         open_with(&scope, f, (filch_scope_options){0});
         for (int k = 0; k < 5; k++)
-            CHECK(filch_spawn(f, &scope, wait_long, &never) == 0);
+            CHECK(filch_scope_spawn(f, &scope, wait_long, &never) == 0);
         pthread_create(&thread, NULL, cancel_from_thread, &scope);
         CHECK(filch_scope_close(f, &scope) == -ECANCELED);
         pthread_join(thread, NULL);
@@ -233,7 +233,7 @@ TEST(a_plain_thread_may_cancel)
 
 /* ---- deadlines --------------------------------------------------------------------------------- */
 
-static void pass_deadline(filch_slot *f, void *arg)
+static void pass_deadline(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     filch_scope scope;
@@ -243,11 +243,11 @@ static void pass_deadline(filch_slot *f, void *arg)
         open_with(&scope, f,
                   (filch_scope_options){.deadline_ns = filch_after_ns(1 + (uint64_t)i * 100000)});
         for (int k = 0; k < 5; k++)
-            filch_spawn(f, &scope, wait_long, &never);
+            filch_scope_spawn(f, &scope, wait_long, &never);
         CHECK(filch_scope_close(f, &scope) == -ETIMEDOUT);
     }
     open_with(&scope, f, (filch_scope_options){.deadline_ns = filch_after_ms(100000)});
-    CHECK(filch_spawn(f, &scope, count_one, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, count_one, NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
 }
 
@@ -263,14 +263,14 @@ TEST(a_deadline_passes_though_every_worker_sleeps)
     filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(3)};
     filch_scope scope;
 
-    assert_int_equal(filch_scope_open(&scope, NULL, pool, &options), 0);
-    int err = filch_spawn(NULL, &scope, wait_long, &never);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, &options), 0);
+    int err = filch_scope_spawn(NULL, &scope, wait_long, &never);
     assert_true(err == 0 || err == -ECANCELED); /* where we were kept from it for so long */
     assert_int_equal(filch_scope_close(NULL, &scope), -ETIMEDOUT);
     watched_pool_destroy(pool);
 }
 
-static int compute_until_cancelled(filch_slot *f, void *arg)
+static int compute_until_cancelled(filch_frame *f, void *arg)
 {
     (void)arg;
     while (!filch_is_cancelled(f))
@@ -286,9 +286,9 @@ TEST(a_deadline_reaches_tasks_that_compute_on_all_workers)
         filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(5)};
         filch_scope scope;
 
-        assert_int_equal(filch_scope_open(&scope, NULL, pool, &options), 0);
+        assert_int_equal(filch_scope_open(NULL, &scope, pool, &options), 0);
         for (unsigned i = 0; i < workers; i++) {
-            int err = filch_spawn(NULL, &scope, compute_until_cancelled, NULL);
+            int err = filch_scope_spawn(NULL, &scope, compute_until_cancelled, NULL);
             assert_true(err == 0 || err == -ECANCELED); /* it may have passed already */
         }
 
@@ -297,13 +297,13 @@ TEST(a_deadline_reaches_tasks_that_compute_on_all_workers)
     }
 }
 
-static int close_computing(filch_slot *f, void *depth)
+static int close_computing(filch_frame *f, void *depth)
 {
     filch_scope scope;
 
     open_with(&scope, f, (filch_scope_options){0});
-    int err = depth ? filch_spawn(f, &scope, close_computing, (void *)((uintptr_t)depth - 1))
-                    : filch_spawn(f, &scope, compute_until_cancelled, NULL);
+    int err = depth ? filch_scope_spawn(f, &scope, close_computing, (void *)((uintptr_t)depth - 1))
+                    : filch_scope_spawn(f, &scope, compute_until_cancelled, NULL);
     CHECK(err == 0);
     return filch_scope_close(f, &scope);
 }
@@ -316,9 +316,9 @@ TEST(a_deadline_reaches_tasks_that_compute_in_scopes_inside_of_scopes)
         filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(5)};
         filch_scope scope;
 
-        assert_int_equal(filch_scope_open(&scope, NULL, pool, &options), 0);
+        assert_int_equal(filch_scope_open(NULL, &scope, pool, &options), 0);
         for (unsigned i = 0; i < 2 * workers; i++) {
-            int err = filch_spawn(NULL, &scope, close_computing, (void *)3);
+            int err = filch_scope_spawn(NULL, &scope, close_computing, (void *)3);
             assert_true(err == 0 || err == -ECANCELED); /* it may have passed already */
         }
 

@@ -46,7 +46,7 @@ static void close_over(filch_pool *pool, filch_channel *channel, bool is_send)
         if (i % 2)
             CHECK(pthread_create(&threads[i], NULL, call_on_thread, &calls[i]) == 0);
         else
-            CHECK(filch_spawn(NULL, &scope, do_call, &calls[i]) == 0);
+            CHECK(filch_scope_spawn(NULL, &scope, do_call, &calls[i]) == 0);
     }
     if (is_send)
         until_senders(channel, 6);
@@ -97,8 +97,8 @@ TEST(a_task_waits_until_its_deadline_and_has_sent_and_received_nothing)
                          .value = 1,
                          .deadline_ns = filch_after_ns(100000)};
         open_scope(&scope, pool);
-        assert_int_equal(filch_spawn(NULL, &scope, do_call, &past), 0);
-        assert_int_equal(filch_spawn(NULL, &scope, do_call, &soon), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, do_call, &past), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, do_call, &soon), 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
 
         assert_int_equal(past.result, -ETIMEDOUT);
@@ -116,9 +116,9 @@ TEST(a_task_waits_until_its_deadline_and_has_sent_and_received_nothing)
     watched_pool_destroy(pool);
 }
 
-static int call_shielded(filch_slot *f, void *arg)
+static int call_shielded(filch_frame *f, void *arg)
 {
-    filch_slot *shield = filch_shield(f);
+    filch_frame *shield = filch_shield(f);
     do_call(f, arg);
     filch_unshield(f, shield);
     return 0;
@@ -135,9 +135,9 @@ TEST(a_cancelled_task_has_sent_and_received_nothing)
         open_scope(&scope, pool);
         for (int i = 0; i < 3; i++) {
             calls[i] = (one_call){.channel = channel, .is_send = is_send, .value = i};
-            assert_int_equal(filch_spawn(NULL, &scope, do_call, &calls[i]), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, do_call, &calls[i]), 0);
         }
-        assert_int_equal(filch_spawn(NULL, &scope, call_shielded, &shielded), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, call_shielded, &shielded), 0);
         if (is_send)
             until_senders(channel, 4);
         else
@@ -164,7 +164,7 @@ TEST(a_cancelled_task_has_sent_and_received_nothing)
     watched_pool_destroy(pool);
 }
 
-static int receive_all(filch_slot *f, void *arg)
+static int receive_all(filch_frame *f, void *arg)
 {
     one_call *c = arg;
     int value, err;
@@ -183,7 +183,7 @@ TEST(who_learns_of_the_end_may_destroy_the_channel_at_once)
     for (int i = 0; i < 3000 / TEST_SLOWNESS; i++) {
         one_call c = {.channel = channel_of(sizeof(int), (size_t)i % 3)};
         open_scope(&scope, pool);
-        assert_int_equal(filch_spawn(NULL, &scope, receive_all, &c), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, receive_all, &c), 0);
         filch_channel *channel = c.channel;
         for (int k = 1; k < 4; k++)
             assert_int_equal(filch_channel_send(NULL, channel, &k), 0);
@@ -197,7 +197,7 @@ TEST(who_learns_of_the_end_may_destroy_the_channel_at_once)
             .channel = channel_of(sizeof(int), (size_t)i % 2), .is_send = true, .value = i};
         int value = -1;
         open_scope(&scope, pool);
-        assert_int_equal(filch_spawn(NULL, &scope, do_call, &c), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, do_call, &c), 0);
         assert_int_equal(filch_channel_receive(NULL, c.channel, &value), 0);
         filch_channel_destroy(c.channel);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);

@@ -5,7 +5,7 @@
 #ifndef FILCH_TEST_CHANNEL_SUPPORT_H
 #define FILCH_TEST_CHANNEL_SUPPORT_H
 
-#include "join/channel.h"
+#include "wait/channel.h"
 
 #include "pools.h"
 
@@ -46,7 +46,7 @@ typedef struct one_call {
     counter *ended;
 } one_call;
 
-static TEST_UNUSED int do_call(filch_slot *f, void *arg)
+static TEST_UNUSED int do_call(filch_frame *f, void *arg)
 {
     one_call *c = arg;
     uint64_t deadline_ns = c->deadline_ns ? c->deadline_ns : FILCH_NO_DEADLINE;
@@ -70,7 +70,7 @@ static TEST_UNUSED void let_wait(filch_scope *scope, one_call *calls, unsigned c
 {
     for (unsigned i = 0; i < count; i++) {
         calls[i] = (one_call){.channel = channel, .value = -1};
-        assert_int_equal(filch_spawn(NULL, scope, do_call, &calls[i]), 0);
+        assert_int_equal(filch_scope_spawn(NULL, scope, do_call, &calls[i]), 0);
         until_receivers(channel, i + 1);
     }
 }

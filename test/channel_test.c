@@ -117,7 +117,7 @@ TEST(without_capacity_sender_and_receiver_meet)
         one_call c = {.channel = channel, .is_send = i % 2, .value = i, .ended = &ended};
         int value = i;
         open_scope(&scope, pool);
-        assert_int_equal(filch_spawn(NULL, &scope, do_call, &c), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, do_call, &c), 0);
         if (c.is_send)
             until_senders(channel, 1);
         else
@@ -150,7 +150,7 @@ TEST(what_a_waiting_sender_brings_follows_what_is_in_the_channel)
         assert_int_equal(filch_channel_try_send(channel, &i), 0);
     for (int i = 0; i < 3; i++) {
         calls[i] = (one_call){.channel = channel, .is_send = true, .value = 2 + i};
-        assert_int_equal(filch_spawn(NULL, &scope, do_call, &calls[i]), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, do_call, &calls[i]), 0);
         until_senders(channel, (unsigned)i + 1);
     }
 
@@ -270,7 +270,7 @@ typedef struct stream {
     int count;
 } stream;
 
-static int send_stream(filch_slot *f, void *arg)
+static int send_stream(filch_frame *f, void *arg)
 {
     stream *s = arg;
     unsigned char entry[SIZE_LARGEST];
@@ -281,7 +281,7 @@ static int send_stream(filch_slot *f, void *arg)
     return 0;
 }
 
-static int receive_stream(filch_slot *f, void *arg)
+static int receive_stream(filch_frame *f, void *arg)
 {
     stream *s = arg;
     unsigned char entry[SIZE_LARGEST + 1];
@@ -304,8 +304,8 @@ TEST(entries_of_every_size_arrive_whole_also_from_pool_to_pool)
         stream s = {channel_of(bytes, bytes % 4), bytes, 20};
         open_scope(&senders, from);
         open_scope(&receivers, to);
-        assert_int_equal(filch_spawn(NULL, &senders, send_stream, &s), 0);
-        assert_int_equal(filch_spawn(NULL, &receivers, receive_stream, &s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &senders, send_stream, &s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &receivers, receive_stream, &s), 0);
         assert_int_equal(filch_scope_close(NULL, &senders), 0);
         assert_int_equal(filch_scope_close(NULL, &receivers), 0);
         filch_channel_destroy(s.channel);

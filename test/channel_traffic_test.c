@@ -21,7 +21,7 @@ typedef struct entry {
     uint32_t sender, number;
 } entry;
 
-static int send_some(filch_slot *f, void *arg)
+static int send_some(filch_frame *f, void *arg)
 {
     side *s = arg;
     traffic *t = s->traffic;
@@ -46,7 +46,7 @@ static int send_some(filch_slot *f, void *arg)
     return 0;
 }
 
-static int receive_some(filch_slot *f, void *arg)
+static int receive_some(filch_frame *f, void *arg)
 {
     side *s = arg;
     traffic *t = s->traffic;
@@ -107,8 +107,8 @@ static void run_traffic(filch_pool *pool, size_t capacity, filch_rng *rng)
     for (unsigned i = 1; i < SIDES; i++) {
         filch_scope *of_sender = i == 1 ? &cancelled_scope : &send_scope;
         filch_scope *of_receiver = i == 1 ? &lazy_scope : &receive_scope;
-        CHECK(filch_spawn(NULL, of_sender, send_some, &senders[i]) == 0);
-        CHECK(filch_spawn(NULL, of_receiver, receive_some, &receivers[i]) == 0);
+        CHECK(filch_scope_spawn(NULL, of_sender, send_some, &senders[i]) == 0);
+        CHECK(filch_scope_spawn(NULL, of_receiver, receive_some, &receivers[i]) == 0);
     }
     while (counter_get(&t.received) < t.count / 2)
         sched_yield();

@@ -5,7 +5,7 @@
 #include "sync_support.h"
 
 /* a waits, plain is what it waits for. */
-static int wait_for_token(filch_slot *f, void *arg)
+static int wait_for_token(filch_frame *f, void *arg)
 {
     shared *s = arg;
     int err = 0;
@@ -38,7 +38,7 @@ TEST(a_signal_lets_one_go_on_and_a_broadcast_all)
 
         open_scope(&scope, pool);
         for (int i = 0; i < 10; i++)
-            assert_int_equal(filch_spawn(NULL, &scope, wait_for_token, s), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, wait_for_token, s), 0);
         UNTIL(WAITERS(&s->cond) == 10);
         add_tokens(s, 10);
         filch_cond_signal(&s->cond);
@@ -67,9 +67,9 @@ TEST(a_signal_goes_past_those_who_were_cancelled)
 
         open_scope(&cancelled, pool);
         open_scope(&other, pool);
-        assert_int_equal(filch_spawn(NULL, &cancelled, wait_for_token, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &cancelled, wait_for_token, s), 0);
         UNTIL(WAITERS(&s->cond) == 1);
-        assert_int_equal(filch_spawn(NULL, &other, wait_for_token, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &other, wait_for_token, s), 0);
         UNTIL(WAITERS(&s->cond) == 2);
         add_tokens(s, 1);
         filch_scope_cancel(&cancelled);
@@ -93,7 +93,7 @@ TEST(the_mutex_is_held_after_a_deadline)
 
     s->deadline_ns = filch_after_ms(1);
     open_scope(&scope, pool);
-    assert_int_equal(filch_spawn(NULL, &scope, wait_for_token, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, wait_for_token, s), 0);
     assert_int_equal(filch_scope_close(NULL, &scope), -ETIMEDOUT);
     assert_int_equal(wait_for_token(NULL, s), -ETIMEDOUT);
     assert_int_equal(WAITERS(&s->cond), 0);
@@ -112,7 +112,7 @@ typedef struct place {
 
 #define VALUES (4000 / TEST_SLOWNESS)
 
-static int produce(filch_slot *f, void *arg)
+static int produce(filch_frame *f, void *arg)
 {
     place *p = arg;
 
@@ -127,7 +127,7 @@ static int produce(filch_slot *f, void *arg)
     return 0;
 }
 
-static int consume(filch_slot *f, void *arg)
+static int consume(filch_frame *f, void *arg)
 {
     place *p = arg;
 
@@ -160,9 +160,9 @@ TEST(a_queue_with_conditions_loses_nothing)
         open_scope(&scope, pool);
         assert_int_equal(pthread_create(&thread, NULL, consume_on_thread, &p), 0);
         for (int i = 0; i < 3; i++) {
-            assert_int_equal(filch_spawn(NULL, &scope, produce, &p), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, produce, &p), 0);
             if (i < 2)
-                assert_int_equal(filch_spawn(NULL, &scope, consume, &p), 0);
+                assert_int_equal(filch_scope_spawn(NULL, &scope, consume, &p), 0);
         }
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);

@@ -5,8 +5,8 @@
 #include "watchdog.h"
 
 #include <filch/future.h>
+#include <filch/sync.h>
 #include <filch/task.h>
-#include <filch/wait.h>
 
 static filch_event event;
 static filch_atomic_u32 is_over;
@@ -30,7 +30,7 @@ static void reset(void)
     filch_store_relaxed(&is_over, 0);
 }
 
-static int yield_on(filch_slot *f, void *arg)
+static int yield_on(filch_frame *f, void *arg)
 {
     (void)arg;
     while (goes_on())
@@ -38,7 +38,7 @@ static int yield_on(filch_slot *f, void *arg)
     return 0;
 }
 
-static int sleep_on(filch_slot *f, void *arg)
+static int sleep_on(filch_frame *f, void *arg)
 {
     (void)arg;
     while (goes_on())
@@ -46,21 +46,21 @@ static int sleep_on(filch_slot *f, void *arg)
     return 0;
 }
 
-static void set_event(filch_slot *f, void *arg)
+static void set_event(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     filch_event_set(&event);
 }
 
-static void stop(filch_slot *f, void *arg)
+static void stop(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     stop_all();
 }
 
-static void fork_and_yield(filch_slot *f, void *arg)
+static void fork_and_yield(filch_frame *f, void *arg)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
     (void)arg;
 
     f = filch_fork(f, stop, NULL);
@@ -80,9 +80,9 @@ TEST(a_task_that_yields_gives_way_to_its_own_forks)
     }
 }
 
-static int fork_and_wait(filch_slot *f, void *arg)
+static int fork_and_wait(filch_frame *f, void *arg)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
     (void)arg;
 
     f = filch_fork(f, set_event, NULL);
@@ -101,22 +101,22 @@ TEST(the_forks_of_a_task_that_waits_are_run_beside_tasks_that_yield)
             filch_scope scope;
 
             reset();
-            assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
+            assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
             for (int i = 0; i < count; i++)
-                assert_int_equal(filch_spawn(NULL, &scope, yield_on, NULL), 0);
-            assert_int_equal(filch_spawn(NULL, &scope, fork_and_wait, NULL), 0);
+                assert_int_equal(filch_scope_spawn(NULL, &scope, yield_on, NULL), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, fork_and_wait, NULL), 0);
             for (int i = 0; i < count; i++)
-                assert_int_equal(filch_spawn(NULL, &scope, yield_on, NULL), 0);
+                assert_int_equal(filch_scope_spawn(NULL, &scope, yield_on, NULL), 0);
             assert_int_equal(filch_scope_close(NULL, &scope), 0);
             watched_pool_destroy(pool);
         }
 }
 
-static int spawn_all(filch_slot *f, void *scope)
+static int spawn_all(filch_frame *f, void *scope)
 {
     for (int i = 0; i < 500; i++)
-        CHECK(filch_spawn(f, scope, sleep_on, NULL) == 0);
-    return filch_spawn(f, scope, fork_and_wait, NULL);
+        CHECK(filch_scope_spawn(f, scope, sleep_on, NULL) == 0);
+    return filch_scope_spawn(f, scope, fork_and_wait, NULL);
 }
 
 /* So many that some of them are always due. */
@@ -127,16 +127,16 @@ TEST(what_is_submitted_begins_beside_tasks_that_sleep_for_a_moment)
         filch_scope scope;
 
         reset();
-        assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
+        assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
         for (int i = 0; i < 500; i++)
-            assert_int_equal(filch_spawn(NULL, &scope, sleep_on, NULL), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, sleep_on, NULL), 0);
         assert_int_equal(filch_submit(pool, stop, NULL), 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
 
         /* And what a task spawns. */
         reset();
-        assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
-        assert_int_equal(filch_spawn(NULL, &scope, spawn_all, &scope), 0);
+        assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, spawn_all, &scope), 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         watched_pool_destroy(pool);
     }

@@ -58,7 +58,7 @@ TEST(a_task_for_which_memory_is_missing_is_not_submitted)
 /* ---- streams ----------------------------------------------------------------------------------- */
 
 /* More datagrams come than there is memory to keep: those that are received have no gap before the error. */
-static void receive_too_many(filch_slot *f, void *arg)
+static void receive_too_many(filch_frame *f, void *arg)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
@@ -139,7 +139,7 @@ TEST(a_channel_for_which_memory_is_missing_is_not_created)
 
 #define ITEMS 50
 
-static int make_item(filch_slot *f, void *made, void **item)
+static int make_item(filch_frame *f, void *made, void **item)
 {
     (void)f;
     *item = made;
@@ -147,7 +147,7 @@ static int make_item(filch_slot *f, void *made, void **item)
     return counter_get(made) < ITEMS ? 0 : FILCH_PIPELINE_END;
 }
 
-static int use_item(filch_slot *f, void *used, void **item)
+static int use_item(filch_frame *f, void *used, void **item)
 {
     (void)f;
     (void)item;

@@ -24,7 +24,7 @@ static void create_pool(work *w)
     watchdog_watch(w->pool);
 }
 
-static void count_and_submit(filch_slot *f, void *arg)
+static void count_and_submit(filch_frame *f, void *arg)
 {
     work *w = arg;
     CHECK(filch_submit(w->pool, tree_of_depth_8, w->c) == 0);
@@ -147,7 +147,7 @@ static void *submit_in_rounds(void *arg)
 static void submit_without_threads(void *arg)
 {
     work *w = arg;
-    filch_options options = {.size = sizeof options, .workers = 1, .wait = FILCH_WAIT_POWER};
+    filch_options options = {.size = sizeof options, .workers = 1, .spin = FILCH_SPIN_POWER};
     counter c = {0};
     pthread_t threads[2];
 
@@ -211,11 +211,11 @@ static void start_slowly(void *arg)
 {
     work *w = arg;
     filch_options options = {
-        .size = sizeof options, .workers = 1, .wait = FILCH_WAIT_POWER, .on_start = on_start};
+        .size = sizeof options, .workers = 1, .spin = FILCH_SPIN_POWER, .on_start = on_start};
     counter c = {0};
     latch hold;
     pthread_t creator;
-    filch_counters counters;
+    filch_counters counters = {.size = sizeof counters};
 
     latch_init(&hold, 1);
     CHECK(filch_pool_create(&w->pool, &options) == 0);
@@ -301,7 +301,7 @@ TEST(a_lack_of_strands_and_threads_costs_parallelism_only)
 }
 
 /* A run inside of a run needs a second strand. */
-static void run_inside(filch_slot *f TEST_UNUSED, void *arg)
+static void run_inside(filch_frame *f TEST_UNUSED, void *arg)
 {
     work *w = arg;
     uint64_t before = counter_get(w->c);

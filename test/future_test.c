@@ -13,13 +13,13 @@ TEST(a_complete_future_has_its_value_again_and_again)
     filch_future future = FILCH_FUTURE_INIT;
     void *value = NULL;
 
-    assert_int_equal(filch_future_try(&future, &value), -EAGAIN);
+    assert_int_equal(filch_future_try_get(&future, &value), -EAGAIN);
     assert_true(filch_future_set(&future, &future, 0));
 
-    assert_int_equal(filch_await(NULL, &future, &value), 0);
+    assert_int_equal(filch_future_get(NULL, &future, &value), 0);
     assert_ptr_equal(value, &future);
-    assert_int_equal(filch_await(NULL, &future, NULL), 0);
-    assert_int_equal(filch_future_try(&future, &value), 0);
+    assert_int_equal(filch_future_get(NULL, &future, NULL), 0);
+    assert_int_equal(filch_future_try_get(&future, &value), 0);
 }
 
 TEST(a_future_is_completed_once)
@@ -30,7 +30,7 @@ TEST(a_future_is_completed_once)
     assert_true(filch_future_set(&future, NULL, -EIO));
 
     assert_false(filch_future_set(&future, &future, 0));
-    assert_int_equal(filch_await(NULL, &future, &value), -EIO);
+    assert_int_equal(filch_future_get(NULL, &future, &value), -EIO);
     assert_null(value);
 }
 
@@ -39,12 +39,12 @@ static void *set_late(void *arg)
     filch_future **both = arg;
     void *value;
     /* The other side says when it is there; then it waits, or is about to. */
-    CHECK(filch_await(NULL, both[0], &value) == 0);
+    CHECK(filch_future_get(NULL, both[0], &value) == 0);
     CHECK(filch_future_set(both[1], value, 0));
     return NULL;
 }
 
-static void await_from_thread(filch_slot *f, void *arg)
+static void await_from_thread(filch_frame *f, void *arg)
 {
     filch_future here = FILCH_FUTURE_INIT, there = FILCH_FUTURE_INIT;
     filch_future *both[] = {&here, &there};
@@ -53,7 +53,7 @@ static void await_from_thread(filch_slot *f, void *arg)
 
     CHECK(pthread_create(&thread, NULL, set_late, both) == 0);
     CHECK(filch_future_set(&here, arg, 0));
-    CHECK(filch_await(f, &there, &value) == 0);
+    CHECK(filch_future_get(f, &there, &value) == 0);
     CHECK(value == arg);
     CHECK(pthread_join(thread, NULL) == 0);
 }
@@ -70,16 +70,16 @@ TEST(a_plain_thread_waits_for_what_another_completes)
 
 /* ---- a task's own fork completes it ------------------------------------------------------------ */
 
-static void set_one(filch_slot *f, void *future)
+static void set_one(filch_frame *f, void *future)
 {
     (void)f;
     CHECK(filch_future_set(future, future, 0));
 }
 
-static void await_own_child(filch_slot *f, void *arg)
+static void await_own_child(filch_frame *f, void *arg)
 {
     filch_future futures[3];
-    filch_slot *mark = f;
+    filch_frame *mark = f;
     (void)arg;
 
     for (int i = 0; i < 3; i++) {
@@ -87,7 +87,7 @@ static void await_own_child(filch_slot *f, void *arg)
         f = filch_fork(f, set_one, &futures[i]);
     }
     for (int i = 0; i < 3; i++)
-        CHECK(filch_await(f, &futures[i], NULL) == 0);
+        CHECK(filch_future_get(f, &futures[i], NULL) == 0);
     filch_join(f, mark);
 }
 
@@ -102,10 +102,10 @@ TEST(a_task_may_wait_for_what_its_own_fork_will_do)
 
 static counter woken;
 
-static int await_shared(filch_slot *f, void *future)
+static int await_shared(filch_frame *f, void *future)
 {
     void *value;
-    CHECK(filch_await(f, future, &value) == 0 && value == future);
+    CHECK(filch_future_get(f, future, &value) == 0 && value == future);
     counter_add(&woken, 1);
     return 0;
 }
@@ -116,7 +116,7 @@ static void *await_shared_thread(void *future)
     return NULL;
 }
 
-static void wake_many(filch_slot *f, void *arg)
+static void wake_many(filch_frame *f, void *arg)
 {
     filch_future future = FILCH_FUTURE_INIT;
     filch_scope scope;
@@ -124,9 +124,9 @@ static void wake_many(filch_slot *f, void *arg)
     (void)arg;
 
     counter_set(&woken, 0);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < WAITERS; i++)
-        CHECK(filch_spawn(f, &scope, await_shared, &future) == 0);
+        CHECK(filch_scope_spawn(f, &scope, await_shared, &future) == 0);
     for (size_t i = 0; i < COUNT_OF(threads); i++)
         CHECK(pthread_create(&threads[i], NULL, await_shared_thread, &future) == 0);
     for (int i = 0; i < 20; i++)
@@ -145,7 +145,7 @@ TEST(all_who_wait_for_a_future_are_woken)
 
 /* ---- async ------------------------------------------------------------------------------------- */
 
-static int half_of(filch_slot *f, void *arg, void **value)
+static int half_of(filch_frame *f, void *arg, void **value)
 {
     uintptr_t n = (uintptr_t)arg;
 
@@ -156,18 +156,18 @@ static int half_of(filch_slot *f, void *arg, void **value)
     return 0;
 }
 
-static void async_both(filch_slot *f, void *arg)
+static void async_both(filch_frame *f, void *arg)
 {
     filch_future even = FILCH_FUTURE_INIT, odd = FILCH_FUTURE_INIT;
     filch_scope scope;
     void *value;
     (void)arg;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_async(f, &scope, &even, half_of, (void *)84) == 0);
-    CHECK(filch_async(f, &scope, &odd, half_of, (void *)85) == 0);
-    CHECK(filch_await(f, &even, &value) == 0 && value == (void *)42);
-    CHECK(filch_await(f, &odd, &value) == -EDOM);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_future_spawn(f, &scope, &even, half_of, (void *)84) == 0);
+    CHECK(filch_future_spawn(f, &scope, &odd, half_of, (void *)85) == 0);
+    CHECK(filch_future_get(f, &even, &value) == 0 && value == (void *)42);
+    CHECK(filch_future_get(f, &odd, &value) == -EDOM);
     CHECK(filch_scope_close(f, &scope) == 0);
 }
 
@@ -178,7 +178,7 @@ TEST(async_brings_back_the_value_or_the_error_of_its_task)
 
 /* ---- time -------------------------------------------------------------------------------------- */
 
-static void sleep_and_look(filch_slot *f, void *arg)
+static void sleep_and_look(filch_frame *f, void *arg)
 {
     uint64_t start_ns = filch_now_ns();
     (void)arg;
@@ -194,19 +194,19 @@ TEST(a_sleep_is_not_too_short)
     sleep_and_look(NULL, NULL);
 }
 
-static void await_never(filch_slot *f, void *arg)
+static void await_never(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     (void)arg;
 
     for (int i = 0; i < 5; i++) {
         uint64_t deadline_ns = filch_after_ns(300000);
-        CHECK(filch_await_until(f, &never, NULL, deadline_ns) == -ETIMEDOUT);
+        CHECK(filch_future_get_until(f, &never, NULL, deadline_ns) == -ETIMEDOUT);
         CHECK(filch_now_ns() >= deadline_ns);
     }
-    CHECK(filch_await_until(f, &never, NULL, 1) == -ETIMEDOUT);
+    CHECK(filch_future_get_until(f, &never, NULL, 1) == -ETIMEDOUT);
     CHECK(filch_future_set(&never, NULL, 0));
-    CHECK(filch_await_until(f, &never, NULL, 1) == 0);
+    CHECK(filch_future_get_until(f, &never, NULL, 1) == 0);
 }
 
 TEST(a_wait_ends_at_its_deadline)
@@ -232,7 +232,7 @@ static void *set_at_deadline(void *arg)
     return NULL;
 }
 
-static void race_deadline(filch_slot *f, void *arg)
+static void race_deadline(filch_frame *f, void *arg)
 {
     (void)arg;
     for (int i = 0; i < 50; i++) {
@@ -244,7 +244,7 @@ static void race_deadline(filch_slot *f, void *arg)
         CHECK(pthread_create(&thread, NULL, set_at_deadline, r) == 0);
         r->deadline_ns = filch_after_ns(100000 + (uint64_t)i * 1000);
         latch_open(&r->ready);
-        int err = filch_await_until(f, &r->future, &value, r->deadline_ns);
+        int err = filch_future_get_until(f, &r->future, &value, r->deadline_ns);
         CHECK((err == 0 && value == r) || err == -ETIMEDOUT);
         pthread_join(thread, NULL);
         free(r);
@@ -264,19 +264,19 @@ static void *complete_in_turns(void *arg)
     filch_future *futures = arg;
 
     for (int i = 0; i < 1000; i++) {
-        CHECK(filch_await(NULL, &futures[2 * i], NULL) == 0);
+        CHECK(filch_future_get(NULL, &futures[2 * i], NULL) == 0);
         CHECK(filch_future_set(&futures[2 * i + 1], NULL, 0));
     }
     return NULL;
 }
 
-static void wait_in_turns(filch_slot *f, void *arg)
+static void wait_in_turns(filch_frame *f, void *arg)
 {
     filch_future *futures = arg;
 
     for (int i = 0; i < 1000; i++) {
         CHECK(filch_future_set(&futures[2 * i], NULL, 0));
-        CHECK(filch_await(f, &futures[2 * i + 1], NULL) == 0);
+        CHECK(filch_future_get(f, &futures[2 * i + 1], NULL) == 0);
     }
 }
 
@@ -284,7 +284,7 @@ TEST(a_completion_from_outside_finds_a_worker_though_all_sleep)
 {
     for (size_t i = 0; i < COUNT_OF(worker_counts); i++) {
         filch_options options = {
-            .size = sizeof options, .workers = worker_counts[i], .wait = FILCH_WAIT_POWER};
+            .size = sizeof options, .workers = worker_counts[i], .spin = FILCH_SPIN_POWER};
         filch_pool *pool = watched_pool_create(&options);
         filch_future *futures = calloc(2000, sizeof *futures);
         pthread_t thread;
@@ -301,7 +301,7 @@ TEST(a_completion_from_outside_finds_a_worker_though_all_sleep)
 
 static filch_atomic_u32 stop;
 
-static int yield_until_stopped(filch_slot *f, void *arg)
+static int yield_until_stopped(filch_frame *f, void *arg)
 {
     (void)arg;
     /* relaxed: ordered by nothing, seen some time. */
@@ -310,32 +310,32 @@ static int yield_until_stopped(filch_slot *f, void *arg)
     return 0;
 }
 
-static void stop_all(filch_slot *f, void *arg)
+static void stop_all(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     /* relaxed: as above. */
     filch_store_relaxed(&stop, 1);
 }
 
-static int stop_later(filch_slot *f, void *arg)
+static int stop_later(filch_frame *f, void *arg)
 {
     CHECK(filch_sleep_ns(f, 1000000) == 0);
     stop_all(f, arg);
     return 0;
 }
 
-static void yield_and_submit(filch_slot *f, void *arg)
+static void yield_and_submit(filch_frame *f, void *arg)
 {
     filch_scope scope;
 
     for (int by_timer = 0; by_timer < 2; by_timer++) {
         /* relaxed: as above. */
         filch_store_relaxed(&stop, 0);
-        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+        CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
         for (int i = 0; i < 20; i++)
-            CHECK(filch_spawn(f, &scope, yield_until_stopped, NULL) == 0);
+            CHECK(filch_scope_spawn(f, &scope, yield_until_stopped, NULL) == 0);
         if (by_timer)
-            CHECK(filch_spawn(f, &scope, stop_later, NULL) == 0);
+            CHECK(filch_scope_spawn(f, &scope, stop_later, NULL) == 0);
         else
             CHECK(filch_submit(*(filch_pool **)arg, stop_all, NULL) == 0);
         CHECK(filch_scope_close(f, &scope) == 0);

@@ -41,7 +41,7 @@ static TEST_UNUSED void hold_up(int fd)
     }
 }
 
-static TEST_UNUSED int let_go_on(filch_slot *f, void *arg)
+static TEST_UNUSED int let_go_on(filch_frame *f, void *arg)
 {
     (void)f;
     (void)arg;

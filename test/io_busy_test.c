@@ -18,7 +18,7 @@ static int pair[2];
 static filch_atomic_u32 is_started, is_over;
 
 /* It would not end before the task on whose worker the operation was started goes on; and that does not wait. */
-static int compute_until_over(filch_slot *f, void *arg)
+static int compute_until_over(filch_frame *f, void *arg)
 {
     (void)f;
     (void)arg;
@@ -27,10 +27,10 @@ static int compute_until_over(filch_slot *f, void *arg)
     return 0;
 }
 
-typedef int task_fn(filch_slot *f, void *arg);
+typedef int task_fn(filch_frame *f, void *arg);
 
 /* One task starts an operation, and another computes, most often on the same worker, until the first has ended. */
-static void compute_beside(filch_slot *f, void *arg)
+static void compute_beside(filch_frame *f, void *arg)
 {
     task_fn *fn = *(task_fn **)arg;
 
@@ -39,10 +39,10 @@ static void compute_beside(filch_slot *f, void *arg)
 
         CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
         filch_store_relaxed(&is_over, 0);
-        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-        CHECK(filch_spawn(f, &scope, fn, NULL) == 0);
+        CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, fn, NULL) == 0);
         filch_yield(f);
-        CHECK(filch_spawn(f, &scope, compute_until_over, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, compute_until_over, NULL) == 0);
         CHECK(filch_scope_close(f, &scope) == 0);
         CHECK((pair[0] < 0 || close(pair[0]) == 0) && close(pair[1]) == 0);
     }
@@ -55,7 +55,7 @@ static void beside_one_that_computes(task_fn *fn)
     watched_pool_destroy(pool);
 }
 
-static int wait_for_deadline(filch_slot *f, void *arg)
+static int wait_for_deadline(filch_frame *f, void *arg)
 {
     char byte;
     filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
@@ -71,7 +71,7 @@ TEST(a_deadline_takes_an_operation_back)
     beside_one_that_computes(wait_for_deadline);
 }
 
-static int wait_for_byte(filch_slot *f, void *arg)
+static int wait_for_byte(filch_frame *f, void *arg)
 {
     char byte;
     filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
@@ -90,7 +90,7 @@ TEST(an_event_is_seen)
     beside_one_that_computes(wait_for_byte);
 }
 
-static int close_under_operations(filch_slot *f, void *arg)
+static int close_under_operations(filch_frame *f, void *arg)
 {
     char bytes[3];
     filch_op ops[3];
@@ -115,7 +115,7 @@ TEST(a_close_takes_back_what_is_in_flight)
 }
 
 /* Operations that are refused as soon as they are looked at, and one behind them that is not. */
-static int start_behind_refused(filch_slot *f, void *arg)
+static int start_behind_refused(filch_frame *f, void *arg)
 {
     char byte;
     filch_op refused[6], op = filch_op_recv(pair[0], &byte, 1, 0);
@@ -135,7 +135,7 @@ static int start_behind_refused(filch_slot *f, void *arg)
     return 0;
 }
 
-static void close_behind_refused(filch_slot *f, void *arg)
+static void close_behind_refused(filch_frame *f, void *arg)
 {
     (void)arg;
     for (int i = 0; i < ROUNDS; i++) {
@@ -144,8 +144,8 @@ static void close_behind_refused(filch_slot *f, void *arg)
         CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
         filch_store_relaxed(&is_started, 0);
         filch_store_relaxed(&is_over, 0);
-        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-        CHECK(filch_spawn(f, &scope, start_behind_refused, NULL) == 0);
+        CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, start_behind_refused, NULL) == 0);
         while (!filch_load_acquire(&is_started))
             filch_pause();
         CHECK(filch_close(f, pair[0]) == 0);
@@ -166,7 +166,7 @@ TEST(a_close_takes_back_what_is_behind_something_that_is_refused)
 }
 
 /* Until it is done, and it waits for nothing meanwhile. */
-static void compute_over_own_operation(filch_slot *f, void *arg)
+static void compute_over_own_operation(filch_frame *f, void *arg)
 {
     char byte;
     (void)arg;
@@ -199,7 +199,7 @@ TEST(who_starts_an_operation_may_compute_until_it_is_done)
 static filch_atomic_u32 arrived;
 
 /* Each worker has one of them, and does I/O. */
-static int receive_on_each(filch_slot *f, void *arg)
+static int receive_on_each(filch_frame *f, void *arg)
 {
     int own[2];
     char byte;
@@ -214,7 +214,7 @@ static int receive_on_each(filch_slot *f, void *arg)
     return 0;
 }
 
-static int receive_byte(filch_slot *f, void *arg)
+static int receive_byte(filch_frame *f, void *arg)
 {
     char byte;
     (void)arg;
@@ -241,12 +241,12 @@ static filch_pool *pool_that_receives(filch_scope *scope)
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
     filch_store_relaxed(&arrived, 0);
     filch_store_relaxed(&is_over, 0);
-    assert_int_equal(filch_scope_open(scope, NULL, pool, NULL), 0);
+    assert_int_equal(filch_scope_open(NULL, scope, pool, NULL), 0);
     for (int i = 0; i < WORKERS; i++)
-        assert_int_equal(filch_spawn(NULL, scope, receive_on_each, NULL), 0);
+        assert_int_equal(filch_scope_spawn(NULL, scope, receive_on_each, NULL), 0);
     assert_int_equal(filch_scope_close(NULL, scope), 0);
-    assert_int_equal(filch_scope_open(scope, NULL, pool, NULL), 0);
-    assert_int_equal(filch_spawn(NULL, scope, receive_byte, NULL), 0);
+    assert_int_equal(filch_scope_open(NULL, scope, pool, NULL), 0);
+    assert_int_equal(filch_scope_spawn(NULL, scope, receive_byte, NULL), 0);
     return pool;
 }
 
@@ -275,7 +275,7 @@ TEST(where_one_waits_for_the_events_of_all_nobody_looks_after_who_computes)
     filch_scope scope;
     filch_pool *pool = pool_that_receives(&scope);
 
-    assert_int_equal(filch_spawn(NULL, &scope, compute_until_over, NULL), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, compute_until_over, NULL), 0);
     await_rest();
     filch_store_release(&is_over, 1);
     end_receiving(pool, &scope);
@@ -302,7 +302,7 @@ static void on_urgent(int number, siginfo_t *info, void *context)
         filch_fetch_add_relaxed(&seen, 1);
 }
 
-static void signal_myself(filch_slot *f, void *arg)
+static void signal_myself(filch_frame *f, void *arg)
 {
     char byte;
     filch_op op = filch_op_recv(pair[0], &byte, 1, 0);

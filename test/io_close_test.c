@@ -81,7 +81,7 @@ int close(int fd)
 }
 
 /* One worker, or the thread of epoll, tries the operation. What lets it go on is run by the other worker: the task that closes the descriptor has to leave that first. */
-static void close_what_is_tried(filch_slot *f, void *arg)
+static void close_what_is_tried(filch_frame *f, void *arg)
 {
     int pair[2];
     char bytes[8];
@@ -89,7 +89,7 @@ static void close_what_is_tried(filch_slot *f, void *arg)
     (void)arg;
 
     open_pair(pair);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     filch_op op = filch_op_recv(pair[0], bytes, sizeof bytes, 0);
     CHECK(filch_op_start(f, &op) == 0);
     /* release [held] */
@@ -98,7 +98,7 @@ static void close_what_is_tried(filch_slot *f, void *arg)
     /* acquire [tried] */
     while (!filch_load_acquire(&held.is_tried))
         filch_yield(f);
-    CHECK(filch_spawn(f, &scope, let_go_on, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, let_go_on, NULL) == 0);
     CHECK(filch_close(f, pair[0]) == 0);
     CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 3);
     CHECK(filch_scope_close(f, &scope) == 0);
@@ -118,7 +118,7 @@ TEST(a_close_waits_for_what_is_being_tried)
 
 /* ---- over, whatever they say ------------------------------------------------------------------ */
 
-static void shut_down_in_vain(filch_slot *f, void *arg)
+static void shut_down_in_vain(filch_frame *f, void *arg)
 {
     int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
     (void)arg;
@@ -133,7 +133,7 @@ TEST(a_shutdown_that_is_not_possible_is_an_error)
     shut_down_in_vain(NULL, NULL);
 }
 
-static void close_and_fail(filch_slot *f, void *arg)
+static void close_and_fail(filch_frame *f, void *arg)
 {
     static const int errors[] = {EAGAIN, EOPNOTSUPP, EIO};
     (void)arg;
@@ -187,7 +187,7 @@ static void make_file(const char *name)
 }
 
 /* Two wait for one event; who comes too late must not wait in the kernel, on the only worker. */
-static void read_events(filch_slot *f, void *arg)
+static void read_events(filch_frame *f, void *arg)
 {
     char buffers[2][4096];
     filch_op ops[2];
@@ -239,7 +239,7 @@ static int listen_in_vain(struct sockaddr_in *address, int fds[5])
 }
 
 /* The file of a descriptor lives on in another, and the number is a socket that is connecting: what happens to the file is nothing to the socket. */
-static void reuse_number(filch_slot *f, void *arg)
+static void reuse_number(filch_frame *f, void *arg)
 {
     struct sockaddr_in address;
     int pair[2], fds[5];
@@ -276,7 +276,7 @@ TEST(an_event_of_a_file_that_had_the_number_is_no_event)
 
 /* ---- what epoll does not take -------------------------------------------------------------------- */
 
-static int receive_one(filch_slot *f, void *arg)
+static int receive_one(filch_frame *f, void *arg)
 {
     char byte;
     ssize_t got = filch_recv(f, (int)(intptr_t)arg, &byte, 1, 0);
@@ -284,7 +284,7 @@ static int receive_one(filch_slot *f, void *arg)
 }
 
 /* Deadlines, cancellations and closes end it, and so does what it waits for. */
-static void wait_without_epoll(filch_slot *f, void *arg)
+static void wait_without_epoll(filch_frame *f, void *arg)
 {
     int pair[2];
     char byte;
@@ -298,13 +298,13 @@ static void wait_without_epoll(filch_slot *f, void *arg)
              reading = filch_op_read(pair[0], &byte, 1);
     CHECK(filch_op_run(f, &receiving, filch_after_ms(2)) == -ETIMEDOUT);
     CHECK(filch_op_run(f, &reading, filch_after_ms(2)) == -ETIMEDOUT);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, receive_one, (void *)(intptr_t)pair[0]) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, receive_one, (void *)(intptr_t)pair[0]) == 0);
     filch_yield(f);
     filch_scope_cancel(&scope);
     CHECK(filch_scope_close(f, &scope) == -ECANCELED);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, receive_one, (void *)(intptr_t)pair[0]) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, receive_one, (void *)(intptr_t)pair[0]) == 0);
     filch_yield(f);
     CHECK(filch_send(f, pair[1], "abc", 3, 0) == 3);
     CHECK(filch_scope_close(f, &scope) == 0);

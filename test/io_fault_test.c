@@ -54,7 +54,7 @@ typedef struct many {
 } many;
 
 /* All of these wait at once, for one byte each of the same stream. */
-static int receive_many(filch_slot *f, void *arg)
+static int receive_many(filch_frame *f, void *arg)
 {
     many *m = arg;
     filch_op *ops = calloc(OPS_OF_A_TASK, sizeof *ops);
@@ -76,7 +76,7 @@ static int receive_many(filch_slot *f, void *arg)
 }
 
 /* With a ring of 4 entries, nearly all of them find no place; with epoll they wait in the lists of the descriptors. */
-static void fly_many(filch_slot *f, void *arg)
+static void fly_many(filch_frame *f, void *arg)
 {
     many *all = calloc(TASKS, sizeof *all);
     filch_atomic_u32 flying_count = {0};
@@ -85,11 +85,11 @@ static void fly_many(filch_slot *f, void *arg)
     (void)arg;
 
     memset(bytes, 'x', sizeof bytes);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < TASKS; i++) {
         open_pair(all[i].pair);
         all[i].flying_count = &flying_count;
-        CHECK(filch_spawn(f, &scope, receive_many, &all[i]) == 0);
+        CHECK(filch_scope_spawn(f, &scope, receive_many, &all[i]) == 0);
     }
     while (filch_load_acquire(&flying_count) < OPS)
         filch_yield(f);
@@ -120,7 +120,7 @@ static void on_alarm(int number)
     filch_fetch_add_relaxed(&alarm_count, 1);
 }
 
-static int echo(filch_slot *f, void *arg)
+static int echo(filch_frame *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     char buffer[256];
@@ -132,7 +132,7 @@ static int echo(filch_slot *f, void *arg)
     return 0;
 }
 
-static void talk(filch_slot *f, void *arg)
+static void talk(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_scope scope;
@@ -140,8 +140,8 @@ static void talk(filch_slot *f, void *arg)
     const int *rounds = arg;
 
     open_pair(pair);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, echo, (void *)(intptr_t)pair[1]) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, echo, (void *)(intptr_t)pair[1]) == 0);
     for (int i = 0; i < *rounds; i++) {
         memset(buffer, i, sizeof buffer);
         CHECK(filch_write_all(f, pair[0], buffer, sizeof buffer) == sizeof buffer);
@@ -173,7 +173,7 @@ TEST(a_thousand_signals_a_second_disturb_nothing)
 
 /* ---- peers ----------------------------------------------------------------------------------------- */
 
-static void reset_peer(filch_slot *f, void *arg)
+static void reset_peer(filch_frame *f, void *arg)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
@@ -205,7 +205,7 @@ TEST(a_peer_that_resets_is_an_error)
 
 /* ---- lack of descriptors, of room on the disk ---------------------------------------------------------- */
 
-static void open_too_many(filch_slot *f, void *arg)
+static void open_too_many(filch_frame *f, void *arg)
 {
     int fds[64], count = 0;
     (void)arg;
@@ -235,7 +235,7 @@ TEST(without_descriptors_an_open_fails_and_the_rest_goes_on)
 }
 
 /* Not even for a ring, or for epoll. */
-static void read_all_the_same(filch_slot *f, void *arg)
+static void read_all_the_same(filch_frame *f, void *arg)
 {
     const int *ends = arg;
     char byte;
@@ -262,7 +262,7 @@ TEST(without_a_descriptor_for_a_ring_calls_are_made_by_threads)
     assert_child(live_without_descriptors, NULL);
 }
 
-static void fill_disk(filch_slot *f, void *arg)
+static void fill_disk(filch_frame *f, void *arg)
 {
     char path[128], *block = calloc(1, 64 << 10);
     ssize_t put;
@@ -327,7 +327,7 @@ static int count_descriptors(void)
     return count;
 }
 
-static void count_in_task(filch_slot *f, void *arg)
+static void count_in_task(filch_frame *f, void *arg)
 {
     (void)f;
     *(int *)arg = count_descriptors();
@@ -392,7 +392,7 @@ TEST(where_a_call_for_events_is_refused_they_come_all_the_same)
 
 /* ---- standard streams that are closed ------------------------------------------------------------ */
 
-static void read_and_write_nothing(filch_slot *f, void *arg)
+static void read_and_write_nothing(filch_frame *f, void *arg)
 {
     int pair[2];
     char byte;

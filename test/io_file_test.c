@@ -10,7 +10,7 @@
 
 static char directory[] = "/tmp/filch_io_XXXXXX";
 
-static void use_files(filch_slot *f, void *arg)
+static void use_files(filch_frame *f, void *arg)
 {
     char path[64], other[64], buffer[100] = "";
     struct statx info;
@@ -53,7 +53,7 @@ TEST(files_are_made_written_read_renamed_and_removed)
     use_files(NULL, NULL);
 }
 
-static void send_files(filch_slot *f, void *arg)
+static void send_files(filch_frame *f, void *arg)
 {
     char path[64], buffer[100];
     int pair[2], ends[2];
@@ -83,7 +83,7 @@ TEST(a_file_is_sent_to_a_socket_or_a_pipe)
     send_files(NULL, NULL);
 }
 
-static void open_pipes(filch_slot *f, void *arg)
+static void open_pipes(filch_frame *f, void *arg)
 {
     char path[64];
     (void)arg;
@@ -111,7 +111,7 @@ typedef struct opening {
     bool has_begun;
 } opening;
 
-static int open_in_task(filch_slot *f, void *arg)
+static int open_in_task(filch_frame *f, void *arg)
 {
     opening *o = arg;
 
@@ -121,10 +121,10 @@ static int open_in_task(filch_slot *f, void *arg)
 }
 
 /* There is one worker: when the task that opens has begun, and another goes on, it waits. */
-static void begin_to_open(filch_slot *f, filch_scope *scope, opening *o)
+static void begin_to_open(filch_frame *f, filch_scope *scope, opening *o)
 {
     o->has_begun = false;
-    CHECK(filch_spawn(f, scope, open_in_task, o) == 0);
+    CHECK(filch_scope_spawn(f, scope, open_in_task, o) == 0);
     while (!o->has_begun)
         filch_yield(f);
 }
@@ -139,14 +139,14 @@ static void on_one_worker(filch_fn *fn, void *arg)
 }
 
 /* Somebody has a lease on the file, and gives it back when another task of the same worker lets it. */
-static void open_leased_file(filch_slot *f, void *arg)
+static void open_leased_file(filch_frame *f, void *arg)
 {
     int holder = *(int *)arg;
     opening o = {.flags = O_RDWR | O_APPEND};
     filch_scope scope;
 
     snprintf(o.path, sizeof o.path, "%s/leased", directory);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     begin_to_open(f, &scope, &o);
     CHECK(fcntl(holder, F_SETLEASE, F_UNLCK) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
@@ -155,7 +155,7 @@ static void open_leased_file(filch_slot *f, void *arg)
     CHECK(filch_close(f, o.result) == 0);
 }
 
-static void open_leased_file_late(filch_slot *f, void *arg)
+static void open_leased_file_late(filch_frame *f, void *arg)
 {
     char path[64];
 
@@ -193,7 +193,7 @@ TEST(an_open_that_waits_for_a_lease_holds_up_no_worker)
 /* More than there are threads for files. */
 #define PIPES 20
 
-static void open_many_pipes(filch_slot *f, void *arg)
+static void open_many_pipes(filch_frame *f, void *arg)
 {
     static opening readers[PIPES], writers[PIPES];
     opening *firsts = *(int *)arg == O_RDONLY ? readers : writers,
@@ -201,7 +201,7 @@ static void open_many_pipes(filch_slot *f, void *arg)
     char byte;
     filch_scope scope;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < PIPES; i++) {
         snprintf(readers[i].path, sizeof readers[i].path, "%s/pipe%d", directory, i);
         CHECK(mkfifo(readers[i].path, 0600) == 0);
@@ -232,7 +232,7 @@ TEST(opens_of_pipes_wait_for_each_other_however_many)
 }
 
 /* A writer has opened it, written and closed it again before the open for reading looks. */
-static int write_and_close(filch_slot *f, void *arg)
+static int write_and_close(filch_frame *f, void *arg)
 {
     int fd = filch_open(f, arg, O_WRONLY, 0);
     CHECK(fd >= 0 && filch_write(f, fd, "abc", 3) == 3);
@@ -241,7 +241,7 @@ static int write_and_close(filch_slot *f, void *arg)
 }
 
 /* Deadlines and cancellations end it, and nobody is left who has it open; and so does what it waits for. */
-static void open_pipes_in_vain(filch_slot *f, void *arg)
+static void open_pipes_in_vain(filch_frame *f, void *arg)
 {
     static const int modes[] = {O_RDONLY, O_WRONLY};
     char path[64], bytes[8];
@@ -258,16 +258,16 @@ static void open_pipes_in_vain(filch_slot *f, void *arg)
         if (!f)
             continue;
         memcpy(o.path, path, sizeof path);
-        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-        CHECK(filch_spawn(f, &scope, open_in_task, &o) == 0);
+        CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, open_in_task, &o) == 0);
         filch_yield(f);
         filch_scope_cancel(&scope);
         CHECK(filch_scope_close(f, &scope) == -ECANCELED && o.result == -ECANCELED);
         CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
     }
     if (f) {
-        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-        CHECK(filch_spawn(f, &scope, write_and_close, path) == 0);
+        CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, write_and_close, path) == 0);
         int fd = filch_open(f, path, O_RDONLY, 0);
         CHECK(fd >= 0 && filch_read_all(f, fd, bytes, sizeof bytes) == 3);
         CHECK(filch_close(f, fd) == 0 && filch_scope_close(f, &scope) == 0);
@@ -282,7 +282,7 @@ TEST(an_open_of_a_pipe_waits_as_long_as_it_may)
 }
 
 /* One task has both ends in flight, and waits for them in any order; or gives one up. */
-static void open_both_ends(filch_slot *f, void *arg)
+static void open_both_ends(filch_frame *f, void *arg)
 {
     char path[64];
     (void)arg;
@@ -312,7 +312,7 @@ TEST(who_starts_to_open_a_pipe_goes_on)
 }
 
 /* Ways that lead from one file system to another, of all sorts: what is done at once on some of them has the same result on others. */
-static void cross_mounts(filch_slot *f, void *arg)
+static void cross_mounts(filch_frame *f, void *arg)
 {
     static const char *const places[] = {"proc", "proc/self", "sys", "dev", "dev/pts", "tmp", "."};
     struct statx info;
@@ -344,7 +344,7 @@ TEST(a_path_may_lead_to_another_file_system)
     cross_mounts(NULL, NULL);
 }
 
-static void use_directories(filch_slot *f, void *arg)
+static void use_directories(filch_frame *f, void *arg)
 {
     char path[64];
     filch_dir dir;

@@ -54,23 +54,23 @@ static int hold_lane(void *arg)
     return 0;
 }
 
-static int hold_lane_in_task(filch_slot *f, void *arg)
+static int hold_lane_in_task(filch_frame *f, void *arg)
 {
     return filch_blocking(f, FILCH_LANE_FILES, hold_lane, arg);
 }
 
-static void fill_lane(filch_slot *f, filch_scope *scope)
+static void fill_lane(filch_frame *f, filch_scope *scope)
 {
     latch_init(&lane_is_full, LANE);
     latch_init(&lane_is_free, 1);
-    CHECK(filch_scope_open(scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, scope, NULL, NULL) == 0);
     for (int i = 0; i < LANE; i++)
-        CHECK(filch_spawn(f, scope, hold_lane_in_task, NULL) == 0);
+        CHECK(filch_scope_spawn(f, scope, hold_lane_in_task, NULL) == 0);
     while (!latch_is_open(&lane_is_full))
         filch_yield(f);
 }
 
-static void empty_lane(filch_slot *f, filch_scope *scope)
+static void empty_lane(filch_frame *f, filch_scope *scope)
 {
     latch_open(&lane_is_free);
     CHECK(filch_scope_close(f, scope) == 0);
@@ -92,7 +92,7 @@ static void be_slow(int fd)
     filch_store_relaxed(&slow_fd, (uint32_t)fd);
 }
 
-static void write_late(filch_slot *f, void *arg)
+static void write_late(filch_frame *f, void *arg)
 {
     int fd = open_file();
     filch_op op = filch_op_write(fd, "abc", 3);
@@ -120,7 +120,7 @@ typedef struct late_write {
     ssize_t result;
 } late_write;
 
-static int write_in_task(filch_slot *f, void *arg)
+static int write_in_task(filch_frame *f, void *arg)
 {
     late_write *w = arg;
     w->result = filch_write(f, w->fd, "abc", 3);
@@ -128,7 +128,7 @@ static int write_in_task(filch_slot *f, void *arg)
 }
 
 /* A file gets the number of another that was closed, while a write to that waits for a thread. There is one worker: when the task that starts the write has tried it, and another goes on, it waits. */
-static void close_before_write(filch_slot *f, int fd)
+static void close_before_write(filch_frame *f, int fd)
 {
     late_write w = {fd, 0};
     filch_scope scope, writers;
@@ -136,8 +136,8 @@ static void close_before_write(filch_slot *f, int fd)
 
     fill_lane(f, &scope);
     be_slow(fd);
-    CHECK(filch_scope_open(&writers, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &writers, write_in_task, &w) == 0);
+    CHECK(filch_scope_open(f, &writers, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &writers, write_in_task, &w) == 0);
     /* relaxed: a count. */
     while (filch_load_relaxed(&slow_tries) == 0)
         filch_yield(f);
@@ -152,7 +152,7 @@ static void close_before_write(filch_slot *f, int fd)
     CHECK(filch_close(f, other) == 0);
 }
 
-static void close_before_writes(filch_slot *f, void *arg)
+static void close_before_writes(filch_frame *f, void *arg)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     (void)arg;
@@ -173,7 +173,7 @@ TEST(a_close_takes_back_what_waits_for_a_thread)
 }
 
 /* A thread has begun with the write, and not made it yet. */
-static void close_what_is_written(filch_slot *f, void *arg)
+static void close_what_is_written(filch_frame *f, void *arg)
 {
     late_write w = {open_file(), 0};
     int second = dup(w.fd);
@@ -186,12 +186,12 @@ static void close_what_is_written(filch_slot *f, void *arg)
     reset_held();
     /* release [held] */
     filch_store_release(&held.fd, (uint32_t)w.fd);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, write_in_task, &w) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, write_in_task, &w) == 0);
     /* acquire [tried] */
     while (!filch_load_acquire(&held.is_tried))
         filch_yield(f);
-    CHECK(filch_spawn(f, &scope, let_go_on, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, let_go_on, NULL) == 0);
     CHECK(filch_close(f, w.fd) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     be_slow(0);
@@ -205,7 +205,7 @@ TEST(a_close_waits_for_a_call_on_a_file_that_has_begun)
 }
 
 /* A terminal takes no more until somebody reads. */
-static int write_much(filch_slot *f, void *arg)
+static int write_much(filch_frame *f, void *arg)
 {
     late_write *w = arg;
     size_t bytes = 1 << 20;
@@ -217,7 +217,7 @@ static int write_much(filch_slot *f, void *arg)
     return 0;
 }
 
-static void close_stopped_terminal(filch_slot *f, void *arg)
+static void close_stopped_terminal(filch_frame *f, void *arg)
 {
     int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     char bytes[4096];
@@ -226,8 +226,8 @@ static void close_stopped_terminal(filch_slot *f, void *arg)
 
     CHECK(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
     late_write w = {open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC), 0};
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, write_much, &w) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, write_much, &w) == 0);
     /* The write has begun. */
     CHECK(filch_poll(f, master, POLLIN) == POLLIN);
     CHECK(filch_close(f, w.fd) == 0);
@@ -246,7 +246,7 @@ TEST(a_close_does_not_wait_for_a_terminal)
 }
 
 /* Locks of fcntl(2) end when a descriptor of the file is closed, be it another. */
-static void write_locked_file(filch_slot *f, void *arg)
+static void write_locked_file(filch_frame *f, void *arg)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = open_file();

@@ -22,7 +22,7 @@ static unsigned char byte_at(size_t i)
     return (unsigned char)(i * 7 + i / 251);
 }
 
-static int send_bytes(filch_slot *f, void *arg)
+static int send_bytes(filch_frame *f, void *arg)
 {
     const end *to = arg;
     unsigned char *buffer = malloc(to->bytes);
@@ -35,7 +35,7 @@ static int send_bytes(filch_slot *f, void *arg)
     return filch_shutdown(f, to->fd, SHUT_WR);
 }
 
-static int receive_bytes(filch_slot *f, void *arg)
+static int receive_bytes(filch_frame *f, void *arg)
 {
     const end *from = arg;
     unsigned char buffer[1000];
@@ -49,7 +49,7 @@ static int receive_bytes(filch_slot *f, void *arg)
     return 0;
 }
 
-static void send_and_receive(filch_slot *f, void *arg)
+static void send_and_receive(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_scope scope;
@@ -58,9 +58,9 @@ static void send_and_receive(filch_slot *f, void *arg)
     open_pair(pair);
     /* More than the kernel takes at once, so that both have to wait. */
     end to = {pair[0], (size_t)3 << 20}, from = {pair[1], (size_t)3 << 20};
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, receive_bytes, &from) == 0);
-    CHECK(filch_spawn(f, &scope, send_bytes, &to) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, receive_bytes, &from) == 0);
+    CHECK(filch_scope_spawn(f, &scope, send_bytes, &to) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
@@ -70,7 +70,7 @@ TEST(all_bytes_of_a_stream_arrive_in_order)
     on_pools(send_and_receive, NULL);
 }
 
-static int write_pipe(filch_slot *f, void *arg)
+static int write_pipe(filch_frame *f, void *arg)
 {
     const end *to = arg;
     unsigned char *buffer = malloc(to->bytes);
@@ -82,7 +82,7 @@ static int write_pipe(filch_slot *f, void *arg)
     return filch_close(f, to->fd);
 }
 
-static void pass_through_pipe(filch_slot *f, void *arg)
+static void pass_through_pipe(filch_frame *f, void *arg)
 {
     int ends[2];
     filch_scope scope;
@@ -91,8 +91,8 @@ static void pass_through_pipe(filch_slot *f, void *arg)
 
     CHECK(pipe(ends) == 0 && buffer);
     end to = {ends[1], ((size_t)1 << 20) - 5};
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, write_pipe, &to) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, write_pipe, &to) == 0);
     CHECK(filch_read_all(f, ends[0], buffer, (size_t)1 << 20) == (ssize_t)to.bytes);
     for (size_t i = 0; i < to.bytes; i++)
         CHECK(buffer[i] == byte_at(i));
@@ -108,7 +108,7 @@ TEST(a_pipe_is_written_and_read)
 
 /* ---- splice ------------------------------------------------------------------------------------ */
 
-static int splice_through(filch_slot *f, void *arg)
+static int splice_through(filch_frame *f, void *arg)
 {
     const int *ends = arg; /* from, to */
     size_t done = 0;
@@ -123,7 +123,7 @@ static int splice_through(filch_slot *f, void *arg)
 }
 
 /* Bytes go into a pipe, from there into a socket, and arrive; all three wait for each other. */
-static void splice_bytes(filch_slot *f, void *arg)
+static void splice_bytes(filch_frame *f, void *arg)
 {
     int pipe_ends[2], pair[2];
     filch_scope scope;
@@ -133,10 +133,10 @@ static void splice_bytes(filch_slot *f, void *arg)
     open_pair(pair);
     int ends[2] = {pipe_ends[0], pair[0]};
     end to = {pipe_ends[1], (size_t)1 << 20}, from = {pair[1], (size_t)1 << 20};
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, splice_through, ends) == 0);
-    CHECK(filch_spawn(f, &scope, receive_bytes, &from) == 0);
-    CHECK(filch_spawn(f, &scope, write_pipe, &to) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, splice_through, ends) == 0);
+    CHECK(filch_scope_spawn(f, &scope, receive_bytes, &from) == 0);
+    CHECK(filch_scope_spawn(f, &scope, write_pipe, &to) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
@@ -147,7 +147,7 @@ TEST(a_splice_waits_for_both_sides)
 }
 
 /* Of a pipe that nobody writes to: it can be taken back, whatever carries it out. */
-static void splice_in_vain(filch_slot *f, void *arg)
+static void splice_in_vain(filch_frame *f, void *arg)
 {
     int pipe_ends[2], pair[2];
     (void)arg;
@@ -214,7 +214,7 @@ TEST(a_plain_thread_waits_for_both_sides_of_a_splice)
 
 static struct sockaddr_in address;
 
-static int serve(filch_slot *f, void *arg)
+static int serve(filch_frame *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     char buffer[64];
@@ -226,24 +226,24 @@ static int serve(filch_slot *f, void *arg)
     return filch_close(f, fd);
 }
 
-static int accept_all(filch_slot *f, void *arg)
+static int accept_all(filch_frame *f, void *arg)
 {
     int listener = (int)(intptr_t)arg;
     filch_scope scope;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < CLIENTS; i++) {
         struct sockaddr_in peer;
         socklen_t length = sizeof peer;
         int fd = filch_accept(f, listener, (struct sockaddr *)&peer, &length, 0);
         CHECK(fd >= 0 && peer.sin_family == AF_INET);
         CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-        CHECK(filch_spawn(f, &scope, serve, (void *)(intptr_t)fd) == 0);
+        CHECK(filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd) == 0);
     }
     return filch_scope_close(f, &scope);
 }
 
-static int ask(filch_slot *f, void *arg)
+static int ask(filch_frame *f, void *arg)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     (void)arg;
@@ -272,16 +272,16 @@ static int listen_here(void)
     return listener;
 }
 
-static void connect_all(filch_slot *f, void *arg)
+static void connect_all(filch_frame *f, void *arg)
 {
     int listener = listen_here();
     filch_scope scope;
     (void)arg;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, accept_all, (void *)(intptr_t)listener) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, accept_all, (void *)(intptr_t)listener) == 0);
     for (int i = 0; i < CLIENTS; i++)
-        CHECK(filch_spawn(f, &scope, ask, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, ask, NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     CHECK(filch_close(f, listener) == 0);
 }
@@ -291,7 +291,7 @@ TEST(a_server_and_its_clients_in_one_pool)
     on_pools(connect_all, NULL);
 }
 
-static void connect_to_nobody(filch_slot *f, void *arg)
+static void connect_to_nobody(filch_frame *f, void *arg)
 {
     int listener = listen_here();
     (void)arg;
@@ -303,7 +303,7 @@ static void connect_to_nobody(filch_slot *f, void *arg)
 }
 
 /* A queue of one that is full: the next connection is neither made nor refused. */
-static void connect_too_late(filch_slot *f, void *arg)
+static void connect_too_late(filch_frame *f, void *arg)
 {
     int listener = listen_here(), fds[4];
     (void)arg;
@@ -337,7 +337,7 @@ TEST(nobody_listens)
 
 /* ---- several at once, deadlines, cancellation ------------------------------------------------------- */
 
-static void start_several(filch_slot *f, void *arg)
+static void start_several(filch_frame *f, void *arg)
 {
     enum { PAIRS = 100 };
     int pairs[PAIRS][2];
@@ -367,7 +367,7 @@ TEST(several_operations_fly_at_once)
     on_pools(start_several, NULL);
 }
 
-static void miss_deadline(filch_slot *f, void *arg)
+static void miss_deadline(filch_frame *f, void *arg)
 {
     int pair[2];
     char c = 'x';
@@ -392,22 +392,22 @@ TEST(a_deadline_ends_an_operation_and_nothing_is_lost)
     miss_deadline(NULL, NULL);
 }
 
-static int receive_for_ever(filch_slot *f, void *arg)
+static int receive_for_ever(filch_frame *f, void *arg)
 {
     char c;
     return (int)filch_recv(f, (int)(intptr_t)arg, &c, 1, 0);
 }
 
-static void cancel_receivers(filch_slot *f, void *arg)
+static void cancel_receivers(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_scope scope;
     (void)arg;
 
     open_pair(pair);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < 20; i++)
-        CHECK(filch_spawn(f, &scope, receive_for_ever, (void *)(intptr_t)pair[0]) == 0);
+        CHECK(filch_scope_spawn(f, &scope, receive_for_ever, (void *)(intptr_t)pair[0]) == 0);
     filch_sleep_ns(f, 1000000);
     filch_scope_cancel(&scope);
     CHECK(filch_scope_close(f, &scope) == -ECANCELED);
@@ -419,7 +419,7 @@ TEST(a_scope_that_is_cancelled_takes_its_operations_back)
     on_pools(cancel_receivers, NULL);
 }
 
-static void close_under_receivers(filch_slot *f, void *arg)
+static void close_under_receivers(filch_frame *f, void *arg)
 {
     enum { COUNT = 20 };
     int pair[2];
@@ -443,7 +443,7 @@ TEST(a_close_takes_back_what_is_in_flight)
     on_pools(close_under_receivers, NULL);
 }
 
-static void cancel_one(filch_slot *f, void *arg)
+static void cancel_one(filch_frame *f, void *arg)
 {
     int pair[2];
     char c;
@@ -465,13 +465,13 @@ TEST(one_operation_is_taken_back)
 
 /* ---- descriptors of all sorts --------------------------------------------------------------------- */
 
-static int send_later(filch_slot *f, void *arg)
+static int send_later(filch_frame *f, void *arg)
 {
     filch_sleep_ns(f, 1000000);
     return filch_send(f, (int)(intptr_t)arg, "z", 1, 0) == 1 ? 0 : -EIO;
 }
 
-static void use_nonblocking(filch_slot *f, void *arg)
+static void use_nonblocking(filch_frame *f, void *arg)
 {
     int pair[2];
     char c;
@@ -480,8 +480,8 @@ static void use_nonblocking(filch_slot *f, void *arg)
 
     CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) == 0);
     CHECK(filch_recv(f, pair[0], &c, 1, MSG_DONTWAIT) == -EAGAIN);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, send_later, (void *)(intptr_t)pair[1]) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, send_later, (void *)(intptr_t)pair[1]) == 0);
     CHECK(filch_read(f, pair[0], &c, 1) == 1 && c == 'z');
     CHECK(filch_scope_close(f, &scope) == 0);
     filch_op op = filch_op_recv(pair[0], &c, 1, 0);
@@ -494,7 +494,7 @@ TEST(a_descriptor_that_is_non_blocking_is_waited_for)
     on_pools(use_nonblocking, NULL);
 }
 
-static void use_bad(filch_slot *f, void *arg)
+static void use_bad(filch_frame *f, void *arg)
 {
     int ends[2];
     char c;
@@ -523,7 +523,7 @@ TEST(what_is_wrong_is_an_error)
     use_bad(NULL, NULL);
 }
 
-static void resolve(filch_slot *f, void *arg)
+static void resolve(filch_frame *f, void *arg)
 {
     struct addrinfo *list = NULL, hints = {.ai_family = AF_INET, .ai_flags = AI_NUMERICHOST};
     (void)arg;

@@ -19,12 +19,12 @@ static bool has_rings(void)
 
 /* ---- hang-ups ---------------------------------------------------------------------------------- */
 
-static int poll_for_ever(filch_slot *f, void *arg)
+static int poll_for_ever(filch_frame *f, void *arg)
 {
     return filch_poll(f, (int)(intptr_t)arg, 0);
 }
 
-static void await_hang_up(filch_slot *f, void *arg)
+static void await_hang_up(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_scope scope;
@@ -35,9 +35,9 @@ static void await_hang_up(filch_slot *f, void *arg)
     CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
     if (f) {
         /* More than there are threads for calls that block. */
-        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+        CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
         for (int i = 0; i < 50; i++)
-            CHECK(filch_spawn(f, &scope, poll_for_ever, (void *)(intptr_t)pair[0]) == 0);
+            CHECK(filch_scope_spawn(f, &scope, poll_for_ever, (void *)(intptr_t)pair[0]) == 0);
         filch_yield(f);
         filch_scope_cancel(&scope);
         CHECK(filch_scope_close(f, &scope) == -ECANCELED);
@@ -90,7 +90,7 @@ static filch_op connect_to(const meeting *m, int fd)
     return filch_op_connect(fd, (const struct sockaddr *)&m->address, m->length);
 }
 
-static int connect_patiently(filch_slot *f, void *arg)
+static int connect_patiently(filch_frame *f, void *arg)
 {
     meeting *m = arg;
     int fd = socket_here(0);
@@ -102,7 +102,7 @@ static int connect_patiently(filch_slot *f, void *arg)
     return result;
 }
 
-static void connect_to_full_queue(filch_slot *f, void *arg)
+static void connect_to_full_queue(filch_frame *f, void *arg)
 {
     meeting m;
     filch_scope scope;
@@ -117,15 +117,15 @@ static void connect_to_full_queue(filch_slot *f, void *arg)
     CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == -EAGAIN);
     CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == -EAGAIN);
     if (f) {
-        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+        CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
         for (int i = 0; i < 50; i++)
-            CHECK(filch_spawn(f, &scope, connect_patiently, &m) == 0);
+            CHECK(filch_scope_spawn(f, &scope, connect_patiently, &m) == 0);
         filch_yield(f);
         filch_scope_cancel(&scope);
         CHECK(filch_scope_close(f, &scope) == -ECANCELED);
 
-        CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-        CHECK(filch_spawn(f, &scope, connect_patiently, &m) == 0);
+        CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, connect_patiently, &m) == 0);
         filch_yield(f);
         for (int i = 0; i < 2; i++)
             CHECK(filch_close(f, filch_accept(f, m.listener, NULL, NULL, 0)) == 0);
@@ -136,7 +136,7 @@ static void connect_to_full_queue(filch_slot *f, void *arg)
 }
 
 /* The task that has started to connect is the one that accepts. */
-static void connect_to_oneself(filch_slot *f, void *arg)
+static void connect_to_oneself(filch_frame *f, void *arg)
 {
     meeting m;
     int fd = socket_here(0);
@@ -168,7 +168,7 @@ TEST(a_connect_to_a_full_queue_waits_as_long_as_it_may)
 
 /* ---- those that are not to wait --------------------------------------------------------------------- */
 
-static void splice_impatiently(filch_slot *f, void *arg)
+static void splice_impatiently(filch_frame *f, void *arg)
 {
     static const char bytes[4096];
     int from[2], pair[2], full[2];
@@ -203,14 +203,14 @@ TEST(a_splice_that_says_so_does_not_wait)
 
 /* ---- until all has come ------------------------------------------------------------------------ */
 
-static int send_rest(filch_slot *f, void *arg)
+static int send_rest(filch_frame *f, void *arg)
 {
     const int *fd = arg;
     CHECK(filch_send_all(f, *fd, "efgh", 4, 0) == 4);
     return 0;
 }
 
-static void receive_all(filch_slot *f, void *arg)
+static void receive_all(filch_frame *f, void *arg)
 {
     int pair[2];
     char bytes[8];
@@ -218,12 +218,12 @@ static void receive_all(filch_slot *f, void *arg)
     (void)arg;
 
     open_pair(pair);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     filch_op op = filch_op_recv(pair[0], bytes, sizeof bytes, MSG_WAITALL);
     for (int i = 0; i < 2; i++) {
         CHECK(send(pair[1], "abcd", 4, 0) == 4);
         CHECK(filch_op_start(f, &op) == 0 && !filch_op_is_done(&op));
-        CHECK(filch_spawn(f, &scope, send_rest, &pair[1]) == 0);
+        CHECK(filch_scope_spawn(f, &scope, send_rest, &pair[1]) == 0);
         CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 8 && memcmp(bytes, "abcdefgh", 8) == 0);
     }
     CHECK(filch_scope_close(f, &scope) == 0);
@@ -231,7 +231,7 @@ static void receive_all(filch_slot *f, void *arg)
 }
 
 /* What has come until then is not lost. */
-static void receive_some(filch_slot *f, void *arg)
+static void receive_some(filch_frame *f, void *arg)
 {
     int pair[2];
     char bytes[8];
@@ -265,7 +265,7 @@ TEST(a_recv_waits_for_all_bytes_if_told_to)
 }
 
 /* In parts, some of them empty, and more than are received at once. */
-static void receive_parts(filch_slot *f, void *arg)
+static void receive_parts(filch_frame *f, void *arg)
 {
     enum { PARTS = 40 };
     int pair[2];
@@ -304,7 +304,7 @@ TEST(a_message_in_parts_is_received_as_a_whole)
 }
 
 /* Of datagrams one is all there is. */
-static void receive_datagram(filch_slot *f, void *arg)
+static void receive_datagram(filch_frame *f, void *arg)
 {
     int pair[2];
     char bytes[8];
@@ -324,7 +324,7 @@ TEST(a_datagram_is_all_there_is)
 }
 
 /* A descriptor that comes beside some bytes ends a message there. */
-static void receive_descriptor(filch_slot *f, void *arg)
+static void receive_descriptor(filch_frame *f, void *arg)
 {
     int pair[2], passed = 0;
     char bytes[8] = "xabc";
@@ -360,7 +360,7 @@ TEST(a_descriptor_ends_a_message)
 }
 
 /* It waits with the first half of its bytes. A duplicate of the descriptor is closed with something in flight, which is nothing to it. */
-static void receive_beside_close(filch_slot *f, filch_op *op, const int pair[2])
+static void receive_beside_close(filch_frame *f, filch_op *op, const int pair[2])
 {
     int second = dup(pair[0]), left = 4;
     filch_op polling = filch_op_poll(second, POLLPRI);
@@ -373,7 +373,7 @@ static void receive_beside_close(filch_slot *f, filch_op *op, const int pair[2])
     CHECK(filch_op_wait(f, &polling, FILCH_NO_DEADLINE) == -ECANCELED);
 }
 
-static void receive_all_beside_close(filch_slot *f, void *arg)
+static void receive_all_beside_close(filch_frame *f, void *arg)
 {
     int pair[2];
     char bytes[8];
@@ -407,7 +407,7 @@ TEST(who_waits_for_all_bytes_does_so_though_a_duplicate_is_closed)
 }
 
 /* Bytes that are not part of the stream are there, or they are not: nobody waits for them. A first recv tells what is usual there. */
-static void receive_urgent(filch_slot *f, void *arg)
+static void receive_urgent(filch_frame *f, void *arg)
 {
     int pair[2];
     char byte;
@@ -449,7 +449,7 @@ static void open_terminal(int sides[2])
 
 enum { LONG_WRITE = 200000 };
 
-static int write_long(filch_slot *f, void *arg)
+static int write_long(filch_frame *f, void *arg)
 {
     const int *sides = arg;
     char *bytes = calloc(1, LONG_WRITE);
@@ -461,7 +461,7 @@ static int write_long(filch_slot *f, void *arg)
 }
 
 /* More than it has room for, in one call, and nobody reads before the writer waits: the only worker must not be the one that does. */
-static void use_terminal(filch_slot *f, void *arg)
+static void use_terminal(filch_frame *f, void *arg)
 {
     int sides[2];
     char *bytes = malloc(LONG_WRITE);
@@ -469,8 +469,8 @@ static void use_terminal(filch_slot *f, void *arg)
     (void)arg;
 
     open_terminal(sides);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, write_long, sides) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, write_long, sides) == 0);
     CHECK(bytes && filch_read_all(f, sides[0], bytes, LONG_WRITE) == LONG_WRITE);
     CHECK(filch_scope_close(f, &scope) == 0);
     filch_op op = filch_op_read(sides[0], bytes, 1);
@@ -485,7 +485,7 @@ TEST(a_write_to_a_terminal_is_not_cut)
 }
 
 /* A pipe with a name has no call that does not wait; parts that are empty are none. */
-static void use_named_pipe(filch_slot *f, void *arg)
+static void use_named_pipe(filch_frame *f, void *arg)
 {
     char directory[] = "/tmp/filch_wait_XXXXXX", path[64], bytes[8] = "";
     struct iovec parts[3] = {{NULL, 0}, {bytes, 0}, {(void *)"abc", 3}};
@@ -519,7 +519,7 @@ typedef struct turns {
     int pair[2], file;
 } turns;
 
-static int read_on(filch_slot *f, void *arg)
+static int read_on(filch_frame *f, void *arg)
 {
     const turns *t = arg;
     ssize_t got;
@@ -531,7 +531,7 @@ static int read_on(filch_slot *f, void *arg)
     return (int)got;
 }
 
-static int cancel_when_told(filch_slot *f, void *arg)
+static int cancel_when_told(filch_frame *f, void *arg)
 {
     turns *t = arg;
     char byte;
@@ -542,7 +542,7 @@ static int cancel_when_told(filch_slot *f, void *arg)
 }
 
 /* What a task reads is always there. Others have their turn all the same, and one of them ends it. */
-static void read_for_ever(filch_slot *f, void *arg)
+static void read_for_ever(filch_frame *f, void *arg)
 {
     turns t;
     filch_scope scope;
@@ -551,11 +551,11 @@ static void read_for_ever(filch_slot *f, void *arg)
     open_pair(t.pair);
     t.file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     CHECK(t.file >= 0);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_scope_open(&t.readers, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, cancel_when_told, &t) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &t.readers, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, cancel_when_told, &t) == 0);
     for (int i = 0; i < 4; i++)
-        CHECK(filch_spawn(f, &t.readers, read_on, &t) == 0);
+        CHECK(filch_scope_spawn(f, &t.readers, read_on, &t) == 0);
     CHECK(filch_yield(f) == 0);
     CHECK(filch_send(f, t.pair[1], "a", 1, 0) == 1);
     CHECK(filch_scope_close(f, &t.readers) == -ECANCELED);

@@ -3,7 +3,7 @@
  * A join whose child was stolen suspends: nothing foreign runs on the waiting stack, and strands stay few.
  *
  * Each strand has a note that only code on that strand touches. It says which child the innermost task
- * there is joining: no other task may start on the strand meanwhile. The bound is in src/join/README.md.
+ * there is joining: no other task may start on the strand meanwhile. The bound is in src/wait/README.md.
  */
 #include "worker/worker.h"
 
@@ -17,7 +17,7 @@ typedef struct note {
 
 static note notes[NOTES];
 
-static note *note_of(const filch_slot *f)
+static note *note_of(const filch_frame *f)
 {
     unsigned id = filch_strand_of(f)->id;
     CHECK(id < NOTES);
@@ -25,7 +25,7 @@ static note *note_of(const filch_slot *f)
 }
 
 /* A task with this number starts on the strand of `f`. Returns what to give to `end`. */
-static uint64_t begin(const filch_slot *f, uint64_t number)
+static uint64_t begin(const filch_frame *f, uint64_t number)
 {
     note *n = note_of(f);
     uint64_t outer = n->joining;
@@ -35,7 +35,7 @@ static uint64_t begin(const filch_slot *f, uint64_t number)
     return outer;
 }
 
-static void end(const filch_slot *f, uint64_t outer)
+static void end(const filch_frame *f, uint64_t outer)
 {
     CHECK(note_of(f)->joining == 0);
     note_of(f)->joining = outer;
@@ -71,7 +71,7 @@ FILCH_TASK(uint64_t, watched_tree, (uint64_t, number), (int, depth))
 #define DEPTH 7
 #define TREE_COUNT 3280 /* (3^8 - 1) / 2 */
 
-static void submitted_tree(filch_slot *f, void *arg)
+static void submitted_tree(filch_frame *f, void *arg)
 {
     CHECK(note_of(f)->joining == 0);
     CHECK(watched_tree_body(f, f, 1, 4) == 121);
@@ -103,7 +103,7 @@ TEST(no_other_task_starts_on_a_strand_that_waits_in_a_join)
 
 static uint64_t suspensions_of(const filch_pool *pool)
 {
-    filch_counters counters;
+    filch_counters counters = {.size = sizeof counters};
     CHECK(filch_pool_counters(pool, &counters) == 0);
     return counters.suspensions;
 }
@@ -170,7 +170,7 @@ FILCH_TASK(void, end_when_wanted, (locked *, l), (latch *, is_started))
 }
 
 /* Holds the lock over a join, and so over its own suspension. */
-static void hold(filch_slot *f, void *arg)
+static void hold(filch_frame *f, void *arg)
 {
     filch_slot *filch_here = f;
     locked *l = arg;
@@ -185,7 +185,7 @@ static void hold(filch_slot *f, void *arg)
 }
 
 /* Runs on the worker that the holder left: on top of its stack, this would wait for ever. */
-static void want(filch_slot *f TEST_UNUSED, void *arg)
+static void want(filch_frame *f TEST_UNUSED, void *arg)
 {
     locked *l = arg;
     latch_open(&l->is_wanted);

@@ -94,7 +94,7 @@ TEST(a_task_that_finds_the_deque_full_runs_at_its_join)
 FILCH_TASK(void, wait_for_thieves, (filch_pool *, pool), (uint64_t, stolen))
 {
     filch_atomic_u32 count = {0};
-    filch_counters counters;
+    filch_counters counters = {.size = sizeof counters};
 
     for (int i = 0; i < 4; i++)
         FILCH_SPAWN(touch, &count);

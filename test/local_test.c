@@ -6,15 +6,15 @@
 
 static const filch_key user = {"user"}, request = {"request"};
 
-static void expect_in_fork(filch_slot *f, void *arg)
+static void expect_in_fork(filch_frame *f, void *arg)
 {
     uintptr_t *values = arg;
     spin(300);
-    CHECK(filch_local(f, &user) == (void *)values[0]);
-    CHECK(filch_local(f, &request) == (void *)values[1]);
+    CHECK(filch_local_get(f, &user) == (void *)values[0]);
+    CHECK(filch_local_get(f, &request) == (void *)values[1]);
 }
 
-static int expect_in_task(filch_slot *f, void *arg)
+static int expect_in_task(filch_frame *f, void *arg)
 {
     expect_in_fork(f, arg);
     filch_yield(f);
@@ -22,7 +22,7 @@ static int expect_in_task(filch_slot *f, void *arg)
     return 0;
 }
 
-static void bind_and_fork(filch_slot *f, void *arg)
+static void bind_and_fork(filch_frame *f, void *arg)
 {
     uintptr_t none[] = {0, 0}, one[] = {7, 0}, both[] = {7, 9};
     filch_binding first, second;
@@ -33,28 +33,28 @@ static void bind_and_fork(filch_slot *f, void *arg)
     for (int round = 0; round < 300 / TEST_SLOWNESS; round++) {
         filch_slot *outer = f;
         f = filch_fork(f, expect_in_fork, none);
-        filch_bind(f, &first, &user, (void *)7);
-        filch_slot *mark = f;
+        filch_local_bind(f, &first, &user, (void *)7);
+        filch_frame *mark = f;
         f = filch_fork(f, expect_in_fork, one);
-        filch_bind(f, &second, &request, (void *)9);
+        filch_local_bind(f, &second, &request, (void *)9);
         filch_slot *inner = f;
         f = filch_fork(f, expect_in_fork, both);
         f = filch_fork(f, expect_in_fork, both);
-        CHECK(filch_spawn_copy(f, &scope, expect_in_task, both, sizeof both) == 0);
+        CHECK(filch_scope_spawn_copy(f, &scope, expect_in_task, both, sizeof both) == 0);
         f = filch_join(f, inner);
-        filch_unbind(f, &second);
+        filch_local_unbind(f, &second);
         expect_in_fork(f, one);
-        CHECK(filch_spawn_copy(f, &scope, expect_in_task, one, sizeof one) == 0);
+        CHECK(filch_scope_spawn_copy(f, &scope, expect_in_task, one, sizeof one) == 0);
         f = filch_join(f, mark);
-        filch_unbind(f, &first);
+        filch_local_unbind(f, &first);
         f = filch_join(f, outer);
         expect_in_fork(f, none);
     }
     CHECK(filch_scope_close(f, &scope) == 0);
-    CHECK(filch_local(NULL, &user) == NULL);
-    filch_bind(NULL, &first, &user, (void *)7);
-    CHECK(filch_local(NULL, &user) == NULL);
-    filch_unbind(NULL, &first);
+    CHECK(filch_local_get(NULL, &user) == NULL);
+    filch_local_bind(NULL, &first, &user, (void *)7);
+    CHECK(filch_local_get(NULL, &user) == NULL);
+    filch_local_unbind(NULL, &first);
 }
 
 TEST(a_task_sees_the_values_that_were_bound_when_it_was_forked)

@@ -7,7 +7,7 @@
 
 static unsigned char visits[N];
 
-static void visit(filch_slot *f, void *context, size_t begin, size_t end)
+static void visit(filch_frame *f, void *context, size_t begin, size_t end)
 {
     (void)f;
     unsigned char *array = context;
@@ -40,7 +40,7 @@ static void for_visits_every_index_exactly_once(void **state)
     }
 }
 
-static void count_visits(filch_slot *f, void *context, size_t begin, size_t end)
+static void count_visits(filch_frame *f, void *context, size_t begin, size_t end)
 {
     (void)f;
     uint32_t *counts = context;
@@ -72,7 +72,7 @@ static void short_loops_in_a_row_miss_nothing(void **state)
     }
 }
 
-static void count_range(filch_slot *f, void *context, size_t begin, size_t end)
+static void count_range(filch_frame *f, void *context, size_t begin, size_t end)
 {
     (void)f;
     counter_add(context, end - begin);
@@ -118,7 +118,7 @@ static void an_empty_or_reversed_range_calls_nothing(void **state)
 }
 
 /* A body whose cost differs by a factor of thousands, and which loops itself. */
-static void visit_rows(filch_slot *f, void *context, size_t begin, size_t end)
+static void visit_rows(filch_frame *f, void *context, size_t begin, size_t end)
 {
     unsigned char *array = context;
     for (size_t row = begin; row < end; row++) {
@@ -160,7 +160,7 @@ static void init_text(void *accumulator, void *context)
     *(struct text *)accumulator = (struct text){.in_order = 1};
 }
 
-static void add_text(filch_slot *f, void *accumulator, void *context, size_t begin, size_t end)
+static void add_text(filch_frame *f, void *accumulator, void *context, size_t begin, size_t end)
 {
     (void)f;
     (void)context;
@@ -222,7 +222,7 @@ static void reduce_keeps_the_order_of_the_indices(void **state)
     }
 }
 
-static void add_float(filch_slot *f, void *accumulator, void *context, size_t begin, size_t end)
+static void add_float(filch_frame *f, void *accumulator, void *context, size_t begin, size_t end)
 {
     (void)f;
     (void)context;
@@ -264,7 +264,8 @@ struct histogram {
     unsigned count[1000];
 };
 
-static void add_histogram(filch_slot *f, void *accumulator, void *context, size_t begin, size_t end)
+static void add_histogram(filch_frame *f, void *accumulator, void *context, size_t begin,
+                          size_t end)
 {
     (void)f;
     (void)context;
@@ -301,7 +302,7 @@ static void accumulators_may_be_large(void **state)
     watched_pool_destroy(pool);
 }
 
-static void increment(filch_slot *f, void *arg)
+static void increment(filch_frame *f, void *arg)
 {
     (void)f;
     ++*(int *)arg;

@@ -15,7 +15,7 @@
 
 static filch_atomic_u64 moves, ran;
 
-static int tick(filch_slot *f, void *arg)
+static int tick(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     /* relaxed: read at the end. */
@@ -31,13 +31,13 @@ __attribute__((noinline)) static pthread_t self(void)
     return thread;
 }
 
-static int move(filch_slot *f, void *arg)
+static int move(filch_frame *f, void *arg)
 {
     filch_scope *scope = arg;
     pthread_t last = self();
 
     for (int i = 0; i < ROUNDS; i++) {
-        if (filch_spawn(f, scope, tick, NULL) ||
+        if (filch_scope_spawn(f, scope, tick, NULL) ||
             (i % 16 ? filch_yield(f) : filch_sleep_ns(f, 1000)))
             return -1;
         pthread_t now = self();
@@ -48,15 +48,15 @@ static int move(filch_slot *f, void *arg)
     return 0;
 }
 
-static void run(filch_slot *f, void *result)
+static void run(filch_frame *f, void *result)
 {
     filch_scope scope;
 
-    *(int *)result = filch_scope_open(&scope, f, NULL, NULL);
+    *(int *)result = filch_scope_open(f, &scope, NULL, NULL);
     if (*(int *)result)
         return;
     for (int i = 0; i < TASKS; i++)
-        filch_spawn(f, &scope, move, &scope);
+        filch_scope_spawn(f, &scope, move, &scope);
     *(int *)result = filch_scope_close(f, &scope);
 }
 

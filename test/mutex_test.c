@@ -6,7 +6,7 @@
 
 #include "child.h"
 
-static int add_under_mutex(filch_slot *f, void *arg)
+static int add_under_mutex(filch_frame *f, void *arg)
 {
     shared *s = arg;
 
@@ -34,7 +34,7 @@ TEST(a_mutex_has_one_holder_among_tasks_and_threads)
 
         open_scope(&scope, pool);
         for (int i = 0; i < 50; i++)
-            assert_int_equal(filch_spawn(NULL, &scope, add_under_mutex, s), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, add_under_mutex, s), 0);
         for (int i = 0; i < 2; i++)
             assert_int_equal(pthread_create(&threads[i], NULL, add_on_thread, s), 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
@@ -59,7 +59,7 @@ TEST(a_mutex_that_is_held_cannot_be_had_by_trying)
     filch_mutex_unlock(&mutex);
 }
 
-static int lock_in_time(filch_slot *f, void *arg)
+static int lock_in_time(filch_frame *f, void *arg)
 {
     shared *s = arg;
     int err = filch_mutex_lock_until(f, &s->mutex, s->deadline_ns);
@@ -86,7 +86,7 @@ TEST(a_mutex_is_not_had_after_the_deadline)
     assert_int_equal(filch_mutex_lock(NULL, &s->mutex), 0);
     s->deadline_ns = filch_after_ms(1);
     open_scope(&scope, pool);
-    assert_int_equal(filch_spawn(NULL, &scope, lock_in_time, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, lock_in_time, s), 0);
     assert_int_equal(filch_scope_close(NULL, &scope), -ETIMEDOUT);
     assert_int_equal(filch_mutex_lock_until(NULL, &s->mutex, filch_after_ms(1)), -ETIMEDOUT);
     assert_int_equal(counter_get(&s->a), 0);
@@ -112,10 +112,10 @@ TEST(a_mutex_goes_past_those_who_were_cancelled)
         open_scope(&cancelled, pool);
         open_scope(&other, pool);
         for (unsigned i = 0; i < 3; i++) {
-            assert_int_equal(filch_spawn(NULL, &cancelled, lock_in_time, s), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &cancelled, lock_in_time, s), 0);
             UNTIL(WAITERS(&s->mutex) == i + 1);
         }
-        assert_int_equal(filch_spawn(NULL, &other, lock_in_time, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &other, lock_in_time, s), 0);
         UNTIL(WAITERS(&s->mutex) == 4);
         filch_scope_cancel(&cancelled);
         filch_mutex_unlock(&s->mutex);
@@ -134,7 +134,7 @@ typedef struct in_order {
     uint64_t number;
 } in_order;
 
-static int lock_in_order(filch_slot *f, void *arg)
+static int lock_in_order(filch_frame *f, void *arg)
 {
     const in_order *o = arg;
 
@@ -155,7 +155,7 @@ TEST(a_mutex_goes_to_those_who_wait_in_their_order)
     open_scope(&scope, pool);
     for (unsigned i = 0; i < 20; i++) {
         in_order o = {s, i};
-        assert_int_equal(filch_spawn_copy(NULL, &scope, lock_in_order, &o, sizeof o), 0);
+        assert_int_equal(filch_scope_spawn_copy(NULL, &scope, lock_in_order, &o, sizeof o), 0);
         UNTIL(WAITERS(&s->mutex) == i + 1);
     }
     filch_mutex_unlock(&s->mutex);
@@ -180,7 +180,7 @@ TEST(nobody_is_overtaken_for_ever)
         if (on_thread)
             assert_int_equal(pthread_create(&thread, NULL, lock_on_thread, s), 0);
         else
-            assert_int_equal(filch_spawn(NULL, &scope, lock_in_time, s), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, lock_in_time, s), 0);
         UNTIL(WAITERS(&s->mutex) == 1);
         bool is_held;
         do {
@@ -201,7 +201,7 @@ TEST(nobody_is_overtaken_for_ever)
 
 /* A lock held over all that waits. */
 
-static int nothing(filch_slot *f, void *arg TEST_UNUSED)
+static int nothing(filch_frame *f, void *arg TEST_UNUSED)
 {
     return filch_yield(f);
 }
@@ -216,7 +216,7 @@ FILCH_TASK(uint64_t, yield_and_count, (int, depth))
     return FILCH_JOIN(left) + right;
 }
 
-static int hold_over_waits(filch_slot *f, void *arg)
+static int hold_over_waits(filch_frame *f, void *arg)
 {
     shared *s = arg;
     filch_scope scope;
@@ -224,9 +224,9 @@ static int hold_over_waits(filch_slot *f, void *arg)
     CHECK(filch_mutex_lock(f, &s->mutex) == 0);
     s->plain += FILCH_CALL_ON(f, yield_and_count, 4);
     CHECK(filch_sleep_ns(f, 1000) == 0);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < 4; i++)
-        CHECK(filch_spawn(f, &scope, nothing, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, nothing, NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     s->plain += FILCH_CALL_ON(f, yield_and_count, 4);
     filch_mutex_unlock(&s->mutex);
@@ -252,7 +252,7 @@ TEST(a_mutex_may_be_held_over_a_join_a_wait_and_a_scope)
 
         open_scope(&scope, pool);
         for (int i = 0; i < 30; i++)
-            assert_int_equal(filch_spawn(NULL, &scope, hold_over_waits, s), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, hold_over_waits, s), 0);
         FILCH_RUN(pool, hold_in_forks, s, 4);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
 
@@ -269,7 +269,7 @@ typedef struct circle {
     filch_event has_a, has_b;
 } circle;
 
-static int a_then_b(filch_slot *f, void *arg)
+static int a_then_b(filch_frame *f, void *arg)
 {
     circle *c = arg;
     CHECK(filch_mutex_lock(f, &c->a) == 0);
@@ -282,7 +282,7 @@ static int a_then_b(filch_slot *f, void *arg)
     return err;
 }
 
-static int b_then_a(filch_slot *f, void *arg)
+static int b_then_a(filch_frame *f, void *arg)
 {
     circle *c = arg;
     CHECK(filch_mutex_lock(f, &c->b) == 0);
@@ -304,9 +304,9 @@ static void wait_in_a_circle(void *arg TEST_UNUSED)
     circle c = {.a = {.state = {0}}};
 
     CHECK(filch_pool_create(&pool, &options) == 0);
-    CHECK(filch_scope_open(&scope, NULL, pool, NULL) == 0);
-    CHECK(filch_spawn(NULL, &scope, a_then_b, &c) == 0);
-    CHECK(filch_spawn(NULL, &scope, b_then_a, &c) == 0);
+    CHECK(filch_scope_open(NULL, &scope, pool, NULL) == 0);
+    CHECK(filch_scope_spawn(NULL, &scope, a_then_b, &c) == 0);
+    CHECK(filch_scope_spawn(NULL, &scope, b_then_a, &c) == 0);
     CHECK(filch_scope_close(NULL, &scope) == -ETIMEDOUT);
     fprintf(stderr, "a %p b %p\n", (void *)&c.a, (void *)&c.b);
     CHECK(filch_pool_destroy(pool) == 0);

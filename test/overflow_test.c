@@ -32,7 +32,7 @@ __attribute__((noinline)) static unsigned use_stack(unsigned frame_bytes)
     return below + frame[0];
 }
 
-static void overflow(filch_slot *f TEST_UNUSED, void *arg)
+static void overflow(filch_frame *f TEST_UNUSED, void *arg)
 {
     use_stack(((depth *)arg)->frame_bytes);
 }
@@ -133,7 +133,7 @@ TEST(a_handler_that_was_there_before_is_called_after_the_report)
 }
 
 /* Any other fault is no overflow. */
-static void write_to_null(filch_slot *f TEST_UNUSED, void *arg)
+static void write_to_null(filch_frame *f TEST_UNUSED, void *arg)
 {
     *(volatile char *)arg = 1;
 }
@@ -160,7 +160,7 @@ static bool is_same_action(const struct sigaction *a, const struct sigaction *b)
     return a->sa_flags == b->sa_flags && a->sa_handler == b->sa_handler;
 }
 
-static void do_nothing(filch_slot *f TEST_UNUSED, void *arg TEST_UNUSED)
+static void do_nothing(filch_frame *f TEST_UNUSED, void *arg TEST_UNUSED)
 {
 }
 

@@ -29,7 +29,7 @@ TEST(a_period_does_not_drift_and_counts_what_was_missed)
     assert_int_equal(period.next_ns, start_ns + long_ns - long_ns / 2);
 }
 
-static int beat(filch_slot *f, void *arg)
+static int beat(filch_frame *f, void *arg)
 {
     filch_period period;
 
@@ -49,7 +49,7 @@ TEST(a_period_ends_when_the_task_is_cancelled)
     filch_scope scope;
 
     open_scope(&scope, pool);
-    assert_int_equal(filch_spawn(NULL, &scope, beat, &beats), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, beat, &beats), 0);
     UNTIL(counter_get(&beats) >= 3);
     filch_scope_cancel(&scope);
 
@@ -75,7 +75,7 @@ static void signal_all_threads(void)
     closedir(folder);
 }
 
-static int sleep_a_little(filch_slot *f, void *arg)
+static int sleep_a_little(filch_frame *f, void *arg)
 {
     int err = filch_sleep_ns(f, 20000000);
     counter_add(arg, 1);
@@ -91,12 +91,12 @@ TEST(signals_do_not_keep_a_task_asleep)
 
     sigaction(SIGUSR1, &action, NULL);
     open_scope(&scope, pool);
-    assert_int_equal(filch_spawn(NULL, &scope, sleep_a_little, &awake), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, sleep_a_little, &awake), 0);
     while (counter_get(&awake) == 0)
         signal_all_threads();
 
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
-    signal(SIGUSR1, SIG_DFL);
+    signal(SIGUSR1, SIG_IGN); /* also drops those that are still pending */
     watched_pool_destroy(pool);
 }
 

@@ -20,7 +20,7 @@ typedef struct source {
 } source;
 
 /* Of width 1. */
-static int make(filch_slot *f TEST_UNUSED, void *context, void **item)
+static int make(filch_frame *f TEST_UNUSED, void *context, void **item)
 {
     source *s = context;
     CHECK(*item == NULL);
@@ -38,7 +38,7 @@ typedef struct stage_watch {
     uintptr_t fails_at; /* with -EIO */
 } stage_watch;
 
-static int pass(filch_slot *f, void *context, void **item)
+static int pass(filch_frame *f, void *context, void **item)
 {
     stage_watch *w = context;
     uint64_t inside;
@@ -62,7 +62,7 @@ typedef struct sink {
     bool is_in_order;
 } sink;
 
-static int take(filch_slot *f, void *context, void **item)
+static int take(filch_frame *f, void *context, void **item)
 {
     sink *s = context;
     uintptr_t number = (uintptr_t)*item;
@@ -138,7 +138,7 @@ TEST(a_pipeline_without_items_and_one_of_one_stage_come_to_their_end)
     watched_pool_destroy(pool);
 }
 
-static int drop_odd(filch_slot *f TEST_UNUSED, void *context TEST_UNUSED, void **item)
+static int drop_odd(filch_frame *f TEST_UNUSED, void *context TEST_UNUSED, void **item)
 {
     if ((uintptr_t)*item % 2)
         *item = NULL;
@@ -168,7 +168,7 @@ TEST(an_item_that_a_stage_drops_holds_up_nobody)
     watched_pool_destroy(pool);
 }
 
-static int take_ten(filch_slot *f, void *context, void **item)
+static int take_ten(filch_frame *f, void *context, void **item)
 {
     sink *s = context;
     take(f, context, item);
@@ -200,7 +200,7 @@ typedef struct shared_source {
     uint64_t last;
 } shared_source;
 
-static int make_shared(filch_slot *f TEST_UNUSED, void *context, void **item)
+static int make_shared(filch_frame *f TEST_UNUSED, void *context, void **item)
 {
     shared_source *s = context;
     /* relaxed: only the number matters. */
@@ -265,7 +265,7 @@ TEST(the_first_error_is_returned_and_what_was_under_way_is_discarded)
     watched_pool_destroy(pool);
 }
 
-static int fail_at_once(filch_slot *f TEST_UNUSED, void *context, void **item TEST_UNUSED)
+static int fail_at_once(filch_frame *f TEST_UNUSED, void *context, void **item TEST_UNUSED)
 {
     return *(int *)context;
 }
@@ -285,7 +285,7 @@ TEST(an_error_of_the_first_stage_is_returned)
 }
 
 /* A stage that waits for ever, until it is cancelled. */
-static int wait_for_ever(filch_slot *f, void *context, void **item TEST_UNUSED)
+static int wait_for_ever(filch_frame *f, void *context, void **item TEST_UNUSED)
 {
     int value;
     return filch_channel_receive(f, context, &value);
@@ -298,7 +298,7 @@ typedef struct cancelled_run {
     int err;
 } cancelled_run;
 
-static int run_until_cancelled(filch_slot *f, void *arg)
+static int run_until_cancelled(filch_frame *f, void *arg)
 {
     cancelled_run *c = arg;
     const filch_stage stages[] = {
@@ -319,8 +319,8 @@ TEST(a_deadline_and_the_cancellation_of_the_caller_end_a_pipeline)
     cancelled_run c = {.from = {.last = UINTPTR_MAX}};
     assert_int_equal(filch_channel_create(&c.channel, sizeof(int), 0), 0);
     filch_scope scope;
-    assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
-    assert_int_equal(filch_spawn(NULL, &scope, run_until_cancelled, &c), 0);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, run_until_cancelled, &c), 0);
     while (counter_get(&c.from.calls) < 4)
         sched_yield();
     filch_scope_cancel(&scope);
@@ -360,7 +360,7 @@ TEST(what_cannot_be_is_an_error)
 
 /* ---- stages that wait, pipelines in pipelines -------------------------------------------------- */
 
-static int run_inner(filch_slot *f, void *context, void **item)
+static int run_inner(filch_frame *f, void *context, void **item)
 {
     source from = {.last = (uintptr_t)*item % 7};
     sink to = {.is_in_order = true};

@@ -106,7 +106,7 @@ typedef struct forking {
     int status;
 } forking;
 
-static void fork_inside(filch_slot *f TEST_UNUSED, void *arg)
+static void fork_inside(filch_frame *f TEST_UNUSED, void *arg)
 {
     forking *work = arg;
     pid_t pid = fork();
@@ -141,7 +141,7 @@ TEST(the_child_of_a_task_that_forked_is_told_that_its_pool_is_gone)
     }
 }
 
-static void fork_and_return(filch_slot *f, void *arg)
+static void fork_and_return(filch_frame *f, void *arg)
 {
     pid_t *child = arg;
 
@@ -192,7 +192,7 @@ __attribute__((noinline)) static int stand(standing *s, int depth)
     return local[depth];
 }
 
-static void stand_there(filch_slot *f TEST_UNUSED, void *arg)
+static void stand_there(filch_frame *f TEST_UNUSED, void *arg)
 {
     CHECK(stand(arg, 50) == 51);
 }
@@ -266,7 +266,7 @@ TEST(children_of_a_busy_process_neither_hang_nor_disturb_it)
 
 /* ---- scopes ------------------------------------------------------------------------------------ */
 
-static int count_in_scope(filch_slot *f, void *arg)
+static int count_in_scope(filch_frame *f, void *arg)
 {
     int err = filch_yield(f);
     counter_add(arg, 1);
@@ -278,9 +278,9 @@ static void open_in_child(void *arg)
     counter c = {0};
     filch_scope scope;
 
-    CHECK(filch_scope_open(&scope, NULL, arg, NULL) == 0);
+    CHECK(filch_scope_open(NULL, &scope, arg, NULL) == 0);
     for (int i = 0; i < 20; i++)
-        CHECK(filch_spawn(NULL, &scope, count_in_scope, &c) == 0);
+        CHECK(filch_scope_spawn(NULL, &scope, count_in_scope, &c) == 0);
     CHECK(filch_scope_close(NULL, &scope) == 0);
     CHECK(counter_get(&c) == 20);
     CHECK(filch_pool_destroy(arg) == 0);
@@ -307,7 +307,7 @@ typedef struct inherited {
     counter c;
 } inherited;
 
-static int count_after_gate(filch_slot *f, void *arg)
+static int count_after_gate(filch_frame *f, void *arg)
 {
     inherited *i = arg;
     CHECK(filch_event_wait(f, &i->gate) == 0);
@@ -317,7 +317,7 @@ static int count_after_gate(filch_slot *f, void *arg)
 
 static void expect_owner_dead(inherited *i)
 {
-    CHECK(filch_spawn(NULL, &i->scope, count_after_gate, i) == -EOWNERDEAD);
+    CHECK(filch_scope_spawn(NULL, &i->scope, count_after_gate, i) == -EOWNERDEAD);
     filch_scope_cancel(&i->scope);
     CHECK(filch_scope_close(NULL, &i->scope) == -EOWNERDEAD);
 }
@@ -346,7 +346,7 @@ TEST(the_child_of_a_fork_is_told_that_a_scope_is_its_parents)
         inherited *i = calloc(1, sizeof *i);
         open_scope(&i->scope, pool);
         for (int k = 0; k < 4; k++)
-            assert_int_equal(filch_spawn(NULL, &i->scope, count_after_gate, i), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &i->scope, count_after_gate, i), 0);
 
         ended at_once = run_in_child(use_scope_of_parent, i);
         ended later = run_in_child(use_scope_of_parent_later, i);
@@ -361,19 +361,19 @@ TEST(the_child_of_a_fork_is_told_that_a_scope_is_its_parents)
     }
 }
 
-static void fork_with_scope(filch_slot *f, void *arg)
+static void fork_with_scope(filch_frame *f, void *arg)
 {
     forking *work = arg;
     filch_scope scope, second;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     pid_t pid = fork();
     if (pid == 0) {
         counter c = {0};
         alarm(CHILD_SECONDS);
-        bool is_refused = filch_spawn(f, &scope, count_in_scope, &c) == -EOWNERDEAD &&
+        bool is_refused = filch_scope_spawn(f, &scope, count_in_scope, &c) == -EOWNERDEAD &&
                           filch_scope_close(f, &scope) == -EOWNERDEAD;
-        bool is_not_opened = filch_scope_open(&second, f, NULL, NULL) == -EOWNERDEAD;
+        bool is_not_opened = filch_scope_open(f, &second, NULL, NULL) == -EOWNERDEAD;
         _exit(!is_refused + 2 * !is_not_opened);
     }
     CHECK(waitpid(pid, &work->status, 0) == pid);

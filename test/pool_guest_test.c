@@ -140,16 +140,16 @@ typedef struct visit {
     int result;
 } visit;
 
-static void do_nothing(filch_slot *f TEST_UNUSED, void *arg TEST_UNUSED)
+static void do_nothing(filch_frame *f TEST_UNUSED, void *arg TEST_UNUSED)
 {
 }
 
-static void visit_inner(filch_slot *f TEST_UNUSED, void *arg)
+static void visit_inner(filch_frame *f TEST_UNUSED, void *arg)
 {
     CHECK(filch_run(((visit *)arg)->inner, do_nothing, NULL) == 0);
 }
 
-static void wait_for_outer(filch_slot *f TEST_UNUSED, void *arg)
+static void wait_for_outer(filch_frame *f TEST_UNUSED, void *arg)
 {
     visit *v = arg;
     v->result = filch_pool_wait(v->outer);

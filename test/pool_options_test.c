@@ -4,7 +4,7 @@
  */
 #include "pool_support.h"
 
-#include <filch/wait.h>
+#include <filch/sync.h>
 
 /* ---- options ----------------------------------------------------------------------------------- */
 
@@ -103,8 +103,8 @@ TEST(options_without_a_meaning_are_refused)
         {.size = sizeof wrong[0], .deque = (filch_deque_kind)-1},
         {.size = sizeof wrong[0], .victim = (filch_victim_policy)77},
         {.size = sizeof wrong[0], .victim = (filch_victim_policy)-1},
-        {.size = sizeof wrong[0], .wait = (filch_wait_policy)77},
-        {.size = sizeof wrong[0], .wait = (filch_wait_policy)-1},
+        {.size = sizeof wrong[0], .spin = (filch_spin_policy)77},
+        {.size = sizeof wrong[0], .spin = (filch_spin_policy)-1},
         {.size = sizeof wrong[0], .stack_bytes = 1},
         {.size = sizeof wrong[0], .stack_bytes = SIZE_MAX},
     };
@@ -127,13 +127,13 @@ TEST(a_stack_too_large_for_the_machine_is_a_lack_of_memory)
 TEST(every_policy_runs_every_task)
 {
     for (int victim = FILCH_VICTIM_LAST; victim <= FILCH_VICTIM_FIRST; victim++)
-        for (int wait = FILCH_WAIT_BALANCED; wait <= FILCH_WAIT_POWER; wait++)
+        for (int wait = FILCH_SPIN_BALANCED; wait <= FILCH_SPIN_POWER; wait++)
             FOR_EACH_COUNT(workers)
             {
                 filch_options options = {.size = sizeof options,
                                          .workers = workers,
                                          .victim = (filch_victim_policy)victim,
-                                         .wait = (filch_wait_policy)wait};
+                                         .spin = (filch_spin_policy)wait};
                 filch_pool *pool = watched_pool_create(&options);
                 assert_int_equal(FILCH_RUN(pool, fib, 18), 2584);
                 watched_pool_destroy(pool);
@@ -162,7 +162,7 @@ TEST(ten_thousand_workers_become_a_thousand_that_work)
 
 TEST(without_a_pool_every_call_is_an_error)
 {
-    filch_counters counters;
+    filch_counters counters = {.size = sizeof counters};
     filch_pool *pool = watched_pool_of(2);
     counter c = {0};
 
@@ -324,7 +324,7 @@ static void first_waits_for_a_task(void *context, unsigned worker_index TEST_UNU
         latch_wait(&w->ran);
 }
 
-static void open_latch(filch_slot *f TEST_UNUSED, void *arg)
+static void open_latch(filch_frame *f TEST_UNUSED, void *arg)
 {
     latch_open(arg);
 }
@@ -372,7 +372,7 @@ TEST(a_hook_that_starts_a_thread_may_run_tasks_of_the_pool)
     }
 }
 
-static void sleep_a_moment(filch_slot *f, void *arg TEST_UNUSED)
+static void sleep_a_moment(filch_frame *f, void *arg TEST_UNUSED)
 {
     CHECK(filch_sleep_ns(f, 1000000) == 0);
 }
@@ -409,7 +409,7 @@ typedef struct thread_facts {
     latch is_done;
 } thread_facts;
 
-static void find_facts(filch_slot *f TEST_UNUSED, void *arg)
+static void find_facts(filch_frame *f TEST_UNUSED, void *arg)
 {
     thread_facts *facts = arg;
     cpu_set_t set;

@@ -8,7 +8,7 @@
 #include "child.h"
 #include "pools.h"
 
-static TEST_UNUSED void count_one(filch_slot *f TEST_UNUSED, void *arg)
+static TEST_UNUSED void count_one(filch_frame *f TEST_UNUSED, void *arg)
 {
     counter_add(arg, 1);
 }
@@ -24,7 +24,7 @@ FILCH_TASK(void, tree, (counter *, c), (int, depth))
     FILCH_SYNC();
 }
 
-static TEST_UNUSED void tree_of_depth_8(filch_slot *f, void *arg)
+static TEST_UNUSED void tree_of_depth_8(filch_frame *f, void *arg)
 {
     tree_body(f, f, arg, 8);
 }

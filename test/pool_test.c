@@ -66,7 +66,7 @@ typedef struct submission {
     unsigned count;
 } submission;
 
-static void submit_some(filch_slot *f TEST_UNUSED, void *arg)
+static void submit_some(filch_frame *f TEST_UNUSED, void *arg)
 {
     submission *s = arg;
     for (unsigned i = 0; i < s->count; i++)
@@ -180,7 +180,7 @@ TEST(a_thread_may_use_a_pool_and_end)
 
 /* ---- what a task may not ----------------------------------------------------------------------- */
 
-static void wait_inside(filch_slot *f TEST_UNUSED, void *pool)
+static void wait_inside(filch_frame *f TEST_UNUSED, void *pool)
 {
     CHECK(filch_pool_wait(pool) == -EDEADLK);
     CHECK(filch_pool_destroy(pool) == -EDEADLK);
@@ -217,7 +217,7 @@ TEST(a_task_cannot_wait_for_its_own_pool_or_destroy_it)
     }
 }
 
-static void create_and_destroy(filch_slot *f TEST_UNUSED, void *arg)
+static void create_and_destroy(filch_frame *f TEST_UNUSED, void *arg)
 {
     filch_options options = {.size = sizeof options, .workers = 2};
     filch_pool *pool;
@@ -256,7 +256,7 @@ int __lsan_is_turned_off(void)
 }
 #endif
 
-static void exit_inside(filch_slot *f TEST_UNUSED, void *arg)
+static void exit_inside(filch_frame *f TEST_UNUSED, void *arg)
 {
     is_leaving_from_a_task = 1;
     exit(*(int *)arg);
@@ -297,7 +297,7 @@ TEST(a_task_may_call_exit)
 
 /* ---- counters ---------------------------------------------------------------------------------- */
 
-static uintptr_t strand_of(const filch_slot *f)
+static uintptr_t strand_of(const filch_frame *f)
 {
     return (uintptr_t)f & ~(FILCH_REGION_BYTES - 1);
 }
@@ -313,7 +313,7 @@ FILCH_TASK(void, moving_tree, (counter *, moved), (uintptr_t, home), (int, depth
     FILCH_SYNC();
 }
 
-static void moving_root(filch_slot *f, void *arg)
+static void moving_root(filch_frame *f, void *arg)
 {
     moving_tree_body(f, f, arg, strand_of(f), 6);
 }
@@ -323,7 +323,7 @@ TEST(every_task_from_outside_and_every_stolen_task_is_counted)
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
-        filch_counters counters;
+        filch_counters counters = {.size = sizeof counters};
         counter moved = {0};
 
         for (int i = 0; i < 20; i++) {
@@ -343,10 +343,9 @@ TEST(every_task_from_outside_and_every_stolen_task_is_counted)
 TEST(counters_may_be_read_while_the_pool_works_and_only_grow)
 {
     filch_pool *pool = watched_pool_of(4);
-    filch_counters sum, last, one;
+    filch_counters sum = {.size = sizeof sum}, last = {.size = sizeof last}, one = sum;
     counter c = {0};
 
-    memset(&last, 0, sizeof last);
     for (int i = 0; i < 50; i++) {
         assert_int_equal(filch_submit(pool, tree_of_depth_8, &c), 0);
         for (int k = 0; k < 20; k++) {
@@ -379,7 +378,7 @@ static void *dump_all_the_time(void *arg)
 
     CHECK(out);
     while (!counter_get(&d->stop))
-        CHECK(filch_dump(d->pool, out) == 0);
+        CHECK(filch_pool_dump(d->pool, out) == 0);
     fclose(out);
     return NULL;
 }

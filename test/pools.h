@@ -29,7 +29,7 @@ static TEST_UNUSED void on_pools(filch_fn *fn, void *arg)
 /* From the test's own thread. */
 static TEST_UNUSED void open_scope(filch_scope *scope, filch_pool *pool)
 {
-    assert_int_equal(filch_scope_open(scope, NULL, pool, NULL), 0);
+    assert_int_equal(filch_scope_open(NULL, scope, pool, NULL), 0);
 }
 
 FILCH_TASK(long, fib, (long, n))

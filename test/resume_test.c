@@ -6,7 +6,7 @@
 
 #include <filch/loop.h>
 
-static void use_cpu(filch_slot *f TEST_UNUSED, void *arg)
+static void use_cpu(filch_frame *f TEST_UNUSED, void *arg)
 {
     spin((unsigned)(uintptr_t)arg);
 }
@@ -17,7 +17,7 @@ typedef struct crossing {
     counter *ended;
 } crossing;
 
-static void cross(filch_slot *f TEST_UNUSED, void *arg)
+static void cross(filch_frame *f TEST_UNUSED, void *arg)
 {
     crossing *c = arg;
     CHECK(filch_run(c->pool, use_cpu, (void *)c->rounds) == 0);
@@ -25,9 +25,9 @@ static void cross(filch_slot *f TEST_UNUSED, void *arg)
 }
 
 /* The strand of the one worker waits, so that it has none left; it must look all the same before it sleeps. */
-static void cross_often(filch_wait_policy wait)
+static void cross_often(filch_spin_policy wait)
 {
-    const filch_options options = {.size = sizeof options, .workers = 1, .wait = wait};
+    const filch_options options = {.size = sizeof options, .workers = 1, .spin = wait};
     filch_pool *a = watched_pool_create(&options), *b = watched_pool_create(&options);
     filch_rng rng;
     counter ended = {0};
@@ -50,12 +50,12 @@ static void cross_often(filch_wait_policy wait)
 
 TEST(a_pool_of_one_worker_goes_on_when_another_has_done_its_job)
 {
-    cross_often(FILCH_WAIT_POWER);
-    cross_often(FILCH_WAIT_BALANCED);
+    cross_often(FILCH_SPIN_POWER);
+    cross_often(FILCH_SPIN_BALANCED);
 }
 
 /* Each iteration waits for the other. */
-static void meet(filch_slot *f TEST_UNUSED, void *context, size_t begin, size_t end)
+static void meet(filch_frame *f TEST_UNUSED, void *context, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++) {
         latch_open(context);
@@ -85,7 +85,7 @@ TEST(a_loop_of_two_long_iterations_is_run_by_two_workers)
     }
 }
 
-static void count_cpus(filch_slot *f TEST_UNUSED, void *arg)
+static void count_cpus(filch_frame *f TEST_UNUSED, void *arg)
 {
     cpu_set_t set;
     CHECK(pthread_getaffinity_np(pthread_self(), sizeof set, &set) == 0);

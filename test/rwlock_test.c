@@ -4,7 +4,7 @@
  */
 #include "sync_support.h"
 
-static int read_till_gate(filch_slot *f, void *arg)
+static int read_till_gate(filch_frame *f, void *arg)
 {
     shared *s = arg;
     int err = filch_rwlock_read_until(f, &s->rwlock, s->deadline_ns);
@@ -17,7 +17,7 @@ static int read_till_gate(filch_slot *f, void *arg)
     return 0;
 }
 
-static int write_one(filch_slot *f, void *arg)
+static int write_one(filch_frame *f, void *arg)
 {
     shared *s = arg;
     int err = filch_rwlock_write_until(f, &s->rwlock, s->deadline_ns);
@@ -29,7 +29,7 @@ static int write_one(filch_slot *f, void *arg)
     return 0;
 }
 
-static int write_in_time(filch_slot *f, void *arg)
+static int write_in_time(filch_frame *f, void *arg)
 {
     return filch_rwlock_write_until(f, &((shared *)arg)->rwlock, filch_after_ms(5));
 }
@@ -42,12 +42,12 @@ TEST(readers_share_a_lock_and_a_writer_has_it_alone)
 
     open_scope(&scope, pool);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(filch_spawn(NULL, &scope, read_till_gate, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, read_till_gate, s), 0);
     UNTIL(counter_get(&s->a) == 5);
-    assert_int_equal(filch_spawn(NULL, &scope, write_one, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, write_one, s), 0);
     UNTIL(WAITERS(&s->rwlock) == 1);
     /* One who reads stands behind the writer. */
-    assert_int_equal(filch_spawn(NULL, &scope, read_till_gate, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, read_till_gate, s), 0);
     UNTIL(WAITERS(&s->rwlock) == 2);
     assert_int_equal(counter_get(&s->a), 5);
     assert_int_equal(counter_get(&s->b), 0);
@@ -72,11 +72,11 @@ TEST(a_writer_that_gives_up_lets_the_readers_behind_it_pass)
         assert_int_equal(filch_rwlock_read(NULL, &s->rwlock), 0);
         open_scope(&readers, pool);
         open_scope(&writers, pool);
-        assert_int_equal(filch_spawn(NULL, &writers, by_deadline ? write_in_time : write_one, s),
-                         0);
+        assert_int_equal(
+            filch_scope_spawn(NULL, &writers, by_deadline ? write_in_time : write_one, s), 0);
         if (!by_deadline)
             UNTIL(WAITERS(&s->rwlock) == 1);
-        assert_int_equal(filch_spawn(NULL, &readers, read_till_gate, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &readers, read_till_gate, s), 0);
         if (!by_deadline) {
             UNTIL(WAITERS(&s->rwlock) == 2);
             assert_int_equal(counter_get(&s->a), 0);

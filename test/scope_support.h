@@ -7,16 +7,16 @@
 
 #include "pools.h"
 
-static TEST_UNUSED void open_with(filch_scope *scope, filch_slot *f, filch_scope_options options)
+static TEST_UNUSED void open_with(filch_scope *scope, filch_frame *f, filch_scope_options options)
 {
     options.size = sizeof options;
-    CHECK(filch_scope_open(scope, f, NULL, &options) == 0);
+    CHECK(filch_scope_open(f, scope, NULL, &options) == 0);
 }
 
 static TEST_UNUSED counter ran;
 
 /* With the error that it has been given, if any. */
-static TEST_UNUSED int count_one(filch_slot *f, void *arg)
+static TEST_UNUSED int count_one(filch_frame *f, void *arg)
 {
     (void)f;
     counter_add(&ran, 1);

@@ -8,7 +8,7 @@
 
 /* ---- tasks ------------------------------------------------------------------------------------- */
 
-static void spawn_many(filch_slot *f, void *arg)
+static void spawn_many(filch_frame *f, void *arg)
 {
     filch_scope scope;
     (void)arg;
@@ -16,7 +16,7 @@ static void spawn_many(filch_slot *f, void *arg)
     counter_set(&ran, 0);
     open_with(&scope, f, (filch_scope_options){0});
     for (int i = 0; i < 1000; i++)
-        CHECK(filch_spawn(f, &scope, count_one, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, count_one, NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     CHECK(counter_get(&ran) == 1000);
 }
@@ -32,9 +32,9 @@ TEST(a_scope_may_be_a_plain_threads)
     filch_scope scope;
 
     counter_set(&ran, 0);
-    assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(filch_spawn(NULL, &scope, count_one, NULL), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, count_one, NULL), 0);
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
     assert_int_equal(counter_get(&ran), 100);
     watched_pool_destroy(pool);
@@ -45,7 +45,7 @@ TEST(a_scope_without_tasks_closes_at_once)
     filch_pool *pool = watched_pool_of(1);
     filch_scope scope;
 
-    assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
     watched_pool_destroy(pool);
 }
@@ -57,22 +57,22 @@ TEST(wrong_calls_are_errors)
     filch_scope scope;
     filch_future future;
 
-    assert_int_equal(filch_scope_open(&scope, NULL, NULL, NULL), -EINVAL);
+    assert_int_equal(filch_scope_open(NULL, &scope, NULL, NULL), -EINVAL);
     assert_int_equal(filch_scope_open(NULL, NULL, pool, NULL), -EINVAL);
-    assert_int_equal(filch_scope_open(&scope, NULL, pool, &options), -EINVAL);
-    assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
-    assert_int_equal(filch_spawn(NULL, &scope, NULL, NULL), -EINVAL);
-    assert_int_equal(filch_spawn(NULL, NULL, count_one, NULL), -EINVAL);
-    assert_int_equal(filch_spawn_copy(NULL, &scope, count_one, NULL, 8), -EINVAL);
-    assert_int_equal(filch_spawn_copy(NULL, &scope, count_one, &ran, SIZE_MAX - 64), -ENOMEM);
-    assert_int_equal(filch_spawn_copy(NULL, &scope, count_one, &ran, SIZE_MAX), -ENOMEM);
-    assert_int_equal(filch_async(NULL, &scope, &future, NULL, NULL), -EINVAL);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, &options), -EINVAL);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, NULL, NULL), -EINVAL);
+    assert_int_equal(filch_scope_spawn(NULL, NULL, count_one, NULL), -EINVAL);
+    assert_int_equal(filch_scope_spawn_copy(NULL, &scope, count_one, NULL, 8), -EINVAL);
+    assert_int_equal(filch_scope_spawn_copy(NULL, &scope, count_one, &ran, SIZE_MAX - 64), -ENOMEM);
+    assert_int_equal(filch_scope_spawn_copy(NULL, &scope, count_one, &ran, SIZE_MAX), -ENOMEM);
+    assert_int_equal(filch_future_spawn(NULL, &scope, &future, NULL, NULL), -EINVAL);
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
     assert_int_equal(filch_scope_close(NULL, NULL), -EINVAL);
     watched_pool_destroy(pool);
 }
 
-static int close_own(filch_slot *f, void *scope)
+static int close_own(filch_frame *f, void *scope)
 {
     CHECK(filch_scope_close(f, scope) == -EDEADLK);
     counter_add(&ran, 1);
@@ -87,7 +87,7 @@ TEST(a_task_cannot_close_the_scope_that_it_belongs_to)
     counter_set(&ran, 0);
     open_scope(&scope, pool);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(filch_spawn(NULL, &scope, close_own, &scope), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, close_own, &scope), 0);
 
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
     assert_int_equal(counter_get(&ran), 3);
@@ -99,24 +99,25 @@ typedef struct tree {
     int depth;
 } tree;
 
-static int grow(filch_slot *f, void *arg)
+static int grow(filch_frame *f, void *arg)
 {
     tree t = *(tree *)arg;
 
     counter_add(&ran, 1);
     for (int i = 0; t.depth > 0 && i < 3; i++)
-        CHECK(filch_spawn_copy(f, t.scope, grow, &(tree){t.scope, t.depth - 1}, sizeof t) == 0);
+        CHECK(filch_scope_spawn_copy(f, t.scope, grow, &(tree){t.scope, t.depth - 1}, sizeof t) ==
+              0);
     return 0;
 }
 
-static void grow_tree(filch_slot *f, void *arg)
+static void grow_tree(filch_frame *f, void *arg)
 {
     filch_scope scope;
     (void)arg;
 
     counter_set(&ran, 0);
     open_with(&scope, f, (filch_scope_options){0});
-    CHECK(filch_spawn_copy(f, &scope, grow, &(tree){&scope, 6}, sizeof(tree)) == 0);
+    CHECK(filch_scope_spawn_copy(f, &scope, grow, &(tree){&scope, 6}, sizeof(tree)) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     CHECK(counter_get(&ran) == (3 * 3 * 3 * 3 * 3 * 3 * 3 - 1) / 2);
 }
@@ -126,7 +127,7 @@ TEST(tasks_may_spawn_into_their_own_scope)
     on_pools(grow_tree, NULL);
 }
 
-static int nest(filch_slot *f, void *arg)
+static int nest(filch_frame *f, void *arg)
 {
     uintptr_t depth = (uintptr_t)arg;
     filch_scope scope;
@@ -136,11 +137,11 @@ static int nest(filch_slot *f, void *arg)
         return filch_sleep_ns(f, 100000);
     open_with(&scope, f, (filch_scope_options){0});
     for (int i = 0; i < 3; i++)
-        CHECK(filch_spawn(f, &scope, nest, (void *)(depth - 1)) == 0);
+        CHECK(filch_scope_spawn(f, &scope, nest, (void *)(depth - 1)) == 0);
     return filch_scope_close(f, &scope);
 }
 
-static void nest_deep(filch_slot *f, void *arg)
+static void nest_deep(filch_frame *f, void *arg)
 {
     (void)arg;
     counter_set(&ran, 0);
@@ -157,7 +158,7 @@ TEST(scopes_nest)
 
 static counter running, most;
 
-static int run_limited(filch_slot *f, void *arg)
+static int run_limited(filch_frame *f, void *arg)
 {
     (void)arg;
     counter_add(&running, 1);
@@ -170,7 +171,7 @@ static int run_limited(filch_slot *f, void *arg)
     return 0;
 }
 
-static void spawn_limited(filch_slot *f, void *arg)
+static void spawn_limited(filch_frame *f, void *arg)
 {
     filch_scope scope;
     (void)arg;
@@ -178,7 +179,7 @@ static void spawn_limited(filch_slot *f, void *arg)
     counter_set(&running, 0);
     open_with(&scope, f, (filch_scope_options){.task_limit = 3});
     for (int i = 0; i < 300; i++)
-        CHECK(filch_spawn(f, &scope, run_limited, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, run_limited, NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     CHECK(counter_get(&running) == 0);
 }
@@ -191,12 +192,12 @@ TEST(spawn_waits_while_there_are_as_many_tasks_as_the_limit)
 
 static filch_scope *limited;
 
-static int spawn_two(filch_slot *f, void *arg)
+static int spawn_two(filch_frame *f, void *arg)
 {
     uintptr_t depth = (uintptr_t)arg;
 
     for (int i = 0; depth > 0 && i < 2; i++)
-        CHECK(filch_spawn(f, limited, spawn_two, (void *)(depth - 1)) == 0);
+        CHECK(filch_scope_spawn(f, limited, spawn_two, (void *)(depth - 1)) == 0);
     counter_add(&ran, 1);
     return 0;
 }
@@ -212,9 +213,9 @@ TEST(tasks_that_spawn_into_their_own_scope_do_not_wait_for_its_limit)
 
         limited = &scope;
         counter_set(&ran, 0);
-        assert_int_equal(filch_scope_open(&scope, NULL, pool, &options), 0);
+        assert_int_equal(filch_scope_open(NULL, &scope, pool, &options), 0);
         for (int i = 0; i < 5; i++)
-            assert_int_equal(filch_spawn(NULL, &scope, spawn_two, (void *)6), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, spawn_two, (void *)6), 0);
 
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         assert_int_equal(counter_get(&ran), 5 * 127);
@@ -224,7 +225,7 @@ TEST(tasks_that_spawn_into_their_own_scope_do_not_wait_for_its_limit)
 
 /* ---- pools that are destroyed ------------------------------------------------------------------ */
 
-static void wait_a_little(filch_slot *f, void *arg)
+static void wait_a_little(filch_frame *f, void *arg)
 {
     (void)arg;
     CHECK(filch_sleep_ns(f, 3000000) == 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Select: one of several things happens, and no other. */
-#include "join/channel.h"
-#include "join/future.h"
+#include "wait/channel.h"
+#include "wait/future.h"
 
 #include "pools.h"
 
@@ -38,7 +38,7 @@ typedef struct one_select {
     int chosen;
 } one_select;
 
-static int do_select(filch_slot *f, void *arg)
+static int do_select(filch_frame *f, void *arg)
 {
     one_select *s = arg;
     s->chosen = filch_select(f, s->cases, s->count);
@@ -63,14 +63,14 @@ TEST(what_can_be_done_is_done_and_nothing_else)
     assert_int_equal(filch_select(NULL, receive, 2), 1);
     assert_int_equal(receive[1].result, 0);
     assert_int_equal(in, 1);
-    assert_int_equal(filch_try_select(receive, 2), -EAGAIN);
+    assert_int_equal(filch_select_try(receive, 2), -EAGAIN);
 
     assert_int_equal(filch_channel_try_send(full, &one), 0);
     filch_case send[] = {filch_case_send(full, &two), filch_case_send(empty, &two)};
-    assert_int_equal(filch_try_select(send, 2), 1);
+    assert_int_equal(filch_select_try(send, 2), 1);
     assert_int_equal(filch_channel_count(full), 1);
     assert_int_equal(filch_channel_count(empty), 1);
-    assert_int_equal(filch_try_select(send, 2), -EAGAIN);
+    assert_int_equal(filch_select_try(send, 2), -EAGAIN);
 
     assert_int_equal(other, 0);
     filch_channel_destroy(full);
@@ -110,12 +110,12 @@ TEST(a_future_that_is_complete_is_chosen_with_its_error)
     assert_int_equal(filch_select(NULL, cases, 2), 1);
     assert_int_equal(cases[1].result, 0);
     cases[1] = filch_case_future(&bad);
-    assert_int_equal(filch_try_select(cases, 2), 1);
+    assert_int_equal(filch_select_try(cases, 2), 1);
     assert_int_equal(cases[1].result, -EIO);
     cases[1] = filch_case_future(&again);
-    assert_int_equal(filch_try_select(cases, 2), 1);
+    assert_int_equal(filch_select_try(cases, 2), 1);
     assert_int_equal(cases[1].result, -EAGAIN);
-    assert_int_equal(filch_try_select(cases, 1), -EAGAIN);
+    assert_int_equal(filch_select_try(cases, 1), -EAGAIN);
 }
 
 TEST(a_time_comes_also_if_it_has_passed)
@@ -126,10 +126,10 @@ TEST(a_time_comes_also_if_it_has_passed)
                           filch_case_time(filch_after_ns(200000)),
                           filch_case_receive(channel, &value)};
 
-    assert_int_equal(filch_try_select(cases, 2), -EAGAIN);
+    assert_int_equal(filch_select_try(cases, 2), -EAGAIN);
     assert_int_equal(filch_select(NULL, cases, 4), 2);
     assert_int_equal(cases[2].result, 0);
-    assert_int_equal(filch_try_select(cases, 4), 2);
+    assert_int_equal(filch_select_try(cases, 4), 2);
     assert_int_equal(filch_select(NULL, cases + 2, 1), 0);
 
     assert_false(is_waited_for(channel));
@@ -155,11 +155,11 @@ TEST(what_cannot_be_is_an_error)
     assert_int_equal(filch_select(NULL, &no_channel, 1), -EINVAL);
     assert_int_equal(filch_select(NULL, &no_entry, 1), -EINVAL);
     assert_int_equal(filch_select(NULL, &no_future, 1), -EINVAL);
-    assert_int_equal(filch_try_select(&unknown, 1), -EINVAL);
-    assert_int_equal(filch_await_any(NULL, futures, 0, FILCH_NO_DEADLINE), -EINVAL);
-    assert_int_equal(filch_await_any(NULL, futures, 2, FILCH_NO_DEADLINE), -EINVAL);
-    assert_int_equal(filch_await_any(NULL, futures, 65, FILCH_NO_DEADLINE), -EINVAL);
-    assert_int_equal(filch_await_any(NULL, NULL, 1, FILCH_NO_DEADLINE), -EINVAL);
+    assert_int_equal(filch_select_try(&unknown, 1), -EINVAL);
+    assert_int_equal(filch_future_wait_any(NULL, futures, 0, FILCH_NO_DEADLINE), -EINVAL);
+    assert_int_equal(filch_future_wait_any(NULL, futures, 2, FILCH_NO_DEADLINE), -EINVAL);
+    assert_int_equal(filch_future_wait_any(NULL, futures, 65, FILCH_NO_DEADLINE), -EINVAL);
+    assert_int_equal(filch_future_wait_any(NULL, NULL, 1, FILCH_NO_DEADLINE), -EINVAL);
 
     cases[3] = off;
     assert_in_range(filch_select(NULL, cases, 64), 0, 63);
@@ -209,7 +209,7 @@ static void let_one_come(filch_pool *pool, int which, bool is_task, bool by_clos
     filch_scope scope;
     open_scope(&scope, pool);
     if (is_task)
-        CHECK(filch_spawn(NULL, &scope, do_select, &s) == 0);
+        CHECK(filch_scope_spawn(NULL, &scope, do_select, &s) == 0);
     else
         CHECK(pthread_create(&thread, NULL, select_on_thread, &s) == 0);
     until_waits(filch_future_lock(&future), filch_future_waiters(&future));
@@ -259,7 +259,7 @@ TEST(a_task_selects_until_a_time_and_has_done_nothing)
     filch_scope scope;
     open_scope(&scope, pool);
 
-    assert_int_equal(filch_spawn(NULL, &scope, do_select, &s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, do_select, &s), 0);
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
 
     assert_in_range(s.chosen, 2, 3);
@@ -278,7 +278,7 @@ TEST(a_cancelled_select_has_done_nothing)
     one_select s = {cases, 2, 0};
     filch_scope scope;
     open_scope(&scope, pool);
-    assert_int_equal(filch_spawn(NULL, &scope, do_select, &s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, do_select, &s), 0);
     until_waits(&channel->lock, &channel->senders);
 
     filch_scope_cancel(&scope);
@@ -309,15 +309,15 @@ TEST(a_select_does_not_meet_itself_but_another)
             cases[i][2] = cases[i][0];
             cases[i][3] = cases[i][1];
             s[i] = (one_select){cases[i], 4, -1};
-            assert_int_equal(filch_try_select(cases[i], 4), -EAGAIN);
+            assert_int_equal(filch_select_try(cases[i], 4), -EAGAIN);
         }
 
-        assert_int_equal(filch_spawn(NULL, &scope, do_select, &s[0]), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, do_select, &s[0]), 0);
         if (round % 2) {
             until_waits(&channel->lock, &channel->senders);
             assert_int_equal(s[0].chosen, -1);
         }
-        assert_int_equal(filch_spawn(NULL, &scope, do_select, &s[1]), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, do_select, &s[1]), 0);
 
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         assert_int_not_equal(s[0].chosen % 2, s[1].chosen % 2);
@@ -339,10 +339,10 @@ typedef struct any {
     int chosen;
 } any;
 
-static int await_some(filch_slot *f, void *arg)
+static int await_some(filch_frame *f, void *arg)
 {
     any *a = arg;
-    a->chosen = filch_await_any(f, a->futures, a->count, a->deadline_ns);
+    a->chosen = filch_future_wait_any(f, a->futures, a->count, a->deadline_ns);
     return 0;
 }
 
@@ -359,28 +359,28 @@ TEST(await_any_returns_the_one_that_is_complete)
         }
         any a = {futures, 64, FILCH_NO_DEADLINE, -1};
         open_scope(&scope, pool);
-        assert_int_equal(filch_spawn(NULL, &scope, await_some, &a), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, await_some, &a), 0);
         if (which % 2)
             until_waits(filch_future_lock(&storage[63]), filch_future_waiters(&storage[63]));
         filch_future_set(&storage[which], NULL, 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         assert_int_equal(a.chosen, which);
         /* What is complete comes before a time that has passed. */
-        assert_int_equal(filch_await_any(NULL, futures, 64, 0), which);
+        assert_int_equal(filch_future_wait_any(NULL, futures, 64, 0), which);
     }
 
     filch_future_init(&storage[0]);
     any a = {futures, 1, filch_after_ns(100000), 0};
     open_scope(&scope, pool);
-    assert_int_equal(filch_spawn(NULL, &scope, await_some, &a), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, await_some, &a), 0);
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
     assert_int_equal(a.chosen, -ETIMEDOUT);
-    assert_int_equal(filch_await_any(NULL, futures, 1, filch_after_ns(1000)), -ETIMEDOUT);
+    assert_int_equal(filch_future_wait_any(NULL, futures, 1, filch_after_ns(1000)), -ETIMEDOUT);
     watched_pool_destroy(pool);
 }
 
 /* A future lives on the stack of who selects: whoever completes it must have let go of it when the select returns. */
-static int complete(filch_slot *f TEST_UNUSED, void *arg)
+static int complete(filch_frame *f TEST_UNUSED, void *arg)
 {
     CHECK(filch_future_set(arg, NULL, 0));
     return 0;
@@ -395,9 +395,9 @@ TEST(a_future_may_be_gone_when_the_select_has_returned)
         filch_scope scope;
         filch_future_init(future);
         open_scope(&scope, pool);
-        assert_int_equal(filch_spawn(NULL, &scope, complete, future), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, complete, future), 0);
 
-        assert_int_equal(filch_await_any(NULL, &future, 1, FILCH_NO_DEADLINE), 0);
+        assert_int_equal(filch_future_wait_any(NULL, &future, 1, FILCH_NO_DEADLINE), 0);
 
         free(future);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
@@ -421,7 +421,7 @@ typedef struct peer {
     filch_rng rng;
 } peer;
 
-static int mingle(filch_slot *f, void *arg)
+static int mingle(filch_frame *f, void *arg)
 {
     peer *p = arg;
     crowd *c = p->crowd;
@@ -481,7 +481,7 @@ static void run_crowd(filch_pool *pool, filch_rng *rng)
         if (i == 0)
             CHECK(pthread_create(&thread, NULL, mingle_on_thread, &peers[i]) == 0);
         else
-            CHECK(filch_spawn(NULL, &scope, mingle, &peers[i]) == 0);
+            CHECK(filch_scope_spawn(NULL, &scope, mingle, &peers[i]) == 0);
     }
     CHECK(filch_scope_close(NULL, &scope) == 0);
     CHECK(pthread_join(thread, NULL) == 0);

@@ -35,10 +35,10 @@ static void set(filch_atomic_u32 *fault, uint32_t value)
 
 static counter ran, refused;
 
-static int wait_for_go(filch_slot *f, void *go)
+static int wait_for_go(filch_frame *f, void *go)
 {
     counter_add(&ran, 1);
-    return filch_await(f, go, NULL);
+    return filch_future_get(f, go, NULL);
 }
 
 static bool has_error(filch_scope *scope)
@@ -52,17 +52,17 @@ static bool has_error(filch_scope *scope)
 #define TASKS 1000
 
 /* The first of them get the stacks that there are; the others must not hang the scope. */
-static void spawn_into_shortage(filch_slot *f, void *arg)
+static void spawn_into_shortage(filch_frame *f, void *arg)
 {
     filch_future go = FILCH_FUTURE_INIT;
     filch_scope scope;
     (void)arg;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     set(&has_no_memory, 1);
     counter_set(&ran, 0);
     for (int i = 0; i < TASKS; i++)
-        CHECK(filch_spawn(f, &scope, wait_for_go, &go) == 0);
+        CHECK(filch_scope_spawn(f, &scope, wait_for_go, &go) == 0);
     while (!has_error(&scope))
         CHECK(filch_sleep_ns(f, 100000) == 0);
     CHECK(filch_future_set(&go, NULL, 0));
@@ -70,9 +70,9 @@ static void spawn_into_shortage(filch_slot *f, void *arg)
     CHECK(counter_get(&ran) < TASKS);
     set(&has_no_memory, 0);
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < TASKS; i++)
-        CHECK(filch_spawn(f, &scope, wait_for_go, &go) == 0);
+        CHECK(filch_scope_spawn(f, &scope, wait_for_go, &go) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
 }
 
@@ -85,7 +85,7 @@ TEST(tasks_that_cannot_have_a_stack_end_with_an_error_and_others_go_on)
     }
 }
 
-static int count_up(filch_slot *f, void *arg)
+static int count_up(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     counter_add(&ran, 1);
@@ -101,9 +101,9 @@ TEST(tasks_that_do_not_wait_are_never_refused)
         for (int round = 0; round < 300; round++) {
             filch_scope scope;
             counter_set(&ran, 0);
-            assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
+            assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
             for (int i = 0; i < 50; i++)
-                assert_int_equal(filch_spawn(NULL, &scope, count_up, NULL), 0);
+                assert_int_equal(filch_scope_spawn(NULL, &scope, count_up, NULL), 0);
             assert_int_equal(filch_scope_close(NULL, &scope), 0);
             assert_int_equal(counter_get(&ran), 50);
             watchdog_kick();
@@ -113,7 +113,7 @@ TEST(tasks_that_do_not_wait_are_never_refused)
     }
 }
 
-static int seven(filch_slot *f, void *arg, void **value)
+static int seven(filch_frame *f, void *arg, void **value)
 {
     (void)f, (void)arg;
     *value = (void *)7;
@@ -121,16 +121,16 @@ static int seven(filch_slot *f, void *arg, void **value)
 }
 
 /* A task waits for one that needs another stack. */
-static void await_in_shortage(filch_slot *f, void *arg)
+static void await_in_shortage(filch_frame *f, void *arg)
 {
     filch_future future = FILCH_FUTURE_INIT;
     filch_scope scope;
     void *value;
     (void)arg;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_async(f, &scope, &future, seven, NULL) == 0);
-    int err = filch_await(f, &future, &value);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_future_spawn(f, &scope, &future, seven, NULL) == 0);
+    int err = filch_future_get(f, &future, &value);
     CHECK((err == 0 && value == (void *)7) || err == -ENOMEM);
     counter_add(&refused, err == -ENOMEM);
     CHECK(filch_scope_close(f, &scope) == 0);
@@ -151,7 +151,7 @@ TEST(a_task_that_waits_for_one_without_a_stack_is_told)
 
 /* ---- no threads -------------------------------------------------------------------------------- */
 
-static int nap(filch_slot *f, void *arg)
+static int nap(filch_frame *f, void *arg)
 {
     (void)arg;
     counter_add(&ran, 1);
@@ -164,18 +164,18 @@ static int five(void *arg)
     return 5;
 }
 
-static void nap_many(filch_slot *f, void *arg)
+static void nap_many(filch_frame *f, void *arg)
 {
     filch_future never = FILCH_FUTURE_INIT;
     filch_scope scope;
     (void)arg;
 
     CHECK(filch_sleep_ns(f, 100000) == 0);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < 50; i++)
-        CHECK(filch_spawn(f, &scope, nap, NULL) == 0);
+        CHECK(filch_scope_spawn(f, &scope, nap, NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
-    CHECK(filch_await_until(f, &never, NULL, filch_after_ns(100000)) == -ETIMEDOUT);
+    CHECK(filch_future_get_until(f, &never, NULL, filch_after_ns(100000)) == -ETIMEDOUT);
     CHECK(filch_blocking(f, FILCH_LANE_ANY, five, NULL) == 5);
 }
 
@@ -192,7 +192,7 @@ TEST(without_threads_timers_fire_all_the_same)
     }
 }
 
-static int receive_one(filch_slot *f, void *arg)
+static int receive_one(filch_frame *f, void *arg)
 {
     char byte;
     ssize_t got = filch_recv(f, *(int *)arg, &byte, 1, 0);
@@ -200,7 +200,7 @@ static int receive_one(filch_slot *f, void *arg)
 }
 
 /* What ends an operation elsewhere does so here: a deadline, a cancellation, a close, and what it waits for, also if another task does it. */
-static void receive_often(filch_slot *f, void *arg)
+static void receive_often(filch_frame *f, void *arg)
 {
     int pair[2];
     char byte;
@@ -210,13 +210,13 @@ static void receive_often(filch_slot *f, void *arg)
     open_pair(pair);
     filch_op op = filch_op_recv(pair[0], &byte, 1, 0);
     CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, receive_one, &pair[0]) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, receive_one, &pair[0]) == 0);
     filch_yield(f);
     filch_scope_cancel(&scope);
     CHECK(filch_scope_close(f, &scope) == -ECANCELED);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, receive_one, &pair[0]) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, receive_one, &pair[0]) == 0);
     filch_yield(f);
     CHECK(filch_send(f, pair[1], "a", 1, 0) == 1);
     CHECK(filch_scope_close(f, &scope) == 0);
@@ -240,9 +240,9 @@ TEST(without_threads_operations_end_all_the_same)
     }
 }
 
-static void await_arg(filch_slot *f, void *future)
+static void await_arg(filch_frame *f, void *future)
 {
-    CHECK(filch_await(f, future, NULL) == 0);
+    CHECK(filch_future_get(f, future, NULL) == 0);
     counter_add(&ran, 1);
 }
 
@@ -270,9 +270,9 @@ TEST(without_threads_who_completes_a_future_runs_those_who_wait)
     set(&has_no_threads, 0);
 }
 
-static void await_and_sleep(filch_slot *f, void *future)
+static void await_and_sleep(filch_frame *f, void *future)
 {
-    CHECK(filch_await(f, future, NULL) == 0);
+    CHECK(filch_future_get(f, future, NULL) == 0);
     CHECK(filch_sleep_ns(f, 1000000) == 0);
     counter_add(&ran, 1);
 }
@@ -295,7 +295,7 @@ TEST(without_threads_a_timer_fires_that_another_thread_has_made_start)
     set(&has_no_threads, 0);
 }
 
-static int sleep_shortly(filch_slot *f, void *arg)
+static int sleep_shortly(filch_frame *f, void *arg)
 {
     (void)arg;
     counter_add(&ran, 1);
@@ -309,9 +309,9 @@ TEST(without_threads_who_closes_a_scope_watches_its_timers)
     filch_scope scope;
 
     counter_set(&ran, 0);
-    assert_int_equal(filch_scope_open(&scope, NULL, pool, NULL), 0);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(filch_spawn(NULL, &scope, sleep_shortly, NULL), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, sleep_shortly, NULL), 0);
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
     assert_int_equal(counter_get(&ran), 3);
 
@@ -327,9 +327,9 @@ TEST(without_threads_who_waits_for_the_limit_of_a_scope_watches_its_timers)
     filch_scope scope;
 
     counter_set(&ran, 0);
-    assert_int_equal(filch_scope_open(&scope, NULL, pool, &one), 0);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, &one), 0);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(filch_spawn(NULL, &scope, sleep_shortly, NULL), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, sleep_shortly, NULL), 0);
     assert_int_equal(filch_scope_close(NULL, &scope), 0);
     assert_int_equal(counter_get(&ran), 3);
 
@@ -337,7 +337,7 @@ TEST(without_threads_who_waits_for_the_limit_of_a_scope_watches_its_timers)
     set(&has_no_threads, 0);
 }
 
-static void sleep_and_count(filch_slot *f, void *arg)
+static void sleep_and_count(filch_frame *f, void *arg)
 {
     (void)arg;
     CHECK(filch_sleep_ns(f, 1000000) == 0);
@@ -345,7 +345,7 @@ static void sleep_and_count(filch_slot *f, void *arg)
 }
 
 /* So long that nobody who is there anyway comes by when it is due. */
-static void sleep_longer(filch_slot *f, void *arg)
+static void sleep_longer(filch_frame *f, void *arg)
 {
     (void)arg;
     CHECK(filch_sleep_ns(f, 50000000) == 0);
@@ -372,7 +372,7 @@ TEST(without_threads_who_waits_for_all_tasks_watches_their_timers)
     }
 }
 
-static void count_one(filch_slot *f, void *arg)
+static void count_one(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     counter_add(&ran, 1);
@@ -399,7 +399,7 @@ TEST(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile)
         set(&has_no_threads, 1);
         filch_pool *pool = watched_pool_of(2);
         pthread_t submitter, runner;
-        filch_counters counters;
+        filch_counters counters = {.size = sizeof counters};
 
         counter_set(&ran, 0);
         /* release: for who starts a thread. */

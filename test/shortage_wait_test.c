@@ -46,56 +46,56 @@ typedef struct things {
 
 typedef struct way {
     const char *name;
-    void (*give)(filch_slot *f, void *things);
-    int (*wait)(filch_slot *f, things *t);
+    void (*give)(filch_frame *f, void *things);
+    int (*wait)(filch_frame *f, things *t);
 } way;
 
-static void give_future(filch_slot *f, void *t)
+static void give_future(filch_frame *f, void *t)
 {
     (void)f;
     filch_future_set(&((things *)t)->future, NULL, 0);
 }
 
-static int wait_future(filch_slot *f, things *t)
+static int wait_future(filch_frame *f, things *t)
 {
-    return filch_await(f, &t->future, NULL);
+    return filch_future_get(f, &t->future, NULL);
 }
 
-static int wait_future_until(filch_slot *f, things *t)
+static int wait_future_until(filch_frame *f, things *t)
 {
-    return filch_await_until(f, &t->future, NULL, filch_after_ns(3600000000000));
+    return filch_future_get_until(f, &t->future, NULL, filch_after_ns(3600000000000));
 }
 
-static int wait_select(filch_slot *f, things *t)
+static int wait_select(filch_frame *f, things *t)
 {
     filch_case cases[] = {filch_case_future(&t->future)};
     int chosen = filch_select(f, cases, 1);
     return chosen < 0 ? chosen : 0;
 }
 
-static void give_event(filch_slot *f, void *t)
+static void give_event(filch_frame *f, void *t)
 {
     (void)f;
     filch_event_set(&((things *)t)->event);
 }
 
-static int wait_event(filch_slot *f, things *t)
+static int wait_event(filch_frame *f, things *t)
 {
     return filch_event_wait(f, &t->event);
 }
 
-static void give_sem(filch_slot *f, void *t)
+static void give_sem(filch_frame *f, void *t)
 {
     (void)f;
     filch_sem_release(&((things *)t)->sem, 1);
 }
 
-static int wait_sem(filch_slot *f, things *t)
+static int wait_sem(filch_frame *f, things *t)
 {
     return filch_sem_acquire(f, &t->sem);
 }
 
-static void give_cond(filch_slot *f, void *arg)
+static void give_cond(filch_frame *f, void *arg)
 {
     things *t = arg;
 
@@ -105,7 +105,7 @@ static void give_cond(filch_slot *f, void *arg)
     filch_mutex_unlock(&t->mutex);
 }
 
-static int wait_cond(filch_slot *f, things *t)
+static int wait_cond(filch_frame *f, things *t)
 {
     int err = filch_mutex_lock(f, &t->mutex);
     while (!err && !t->is_set)
@@ -114,14 +114,14 @@ static int wait_cond(filch_slot *f, things *t)
     return err;
 }
 
-static void give_lock(filch_slot *f, void *arg)
+static void give_lock(filch_frame *f, void *arg)
 {
     things *t = arg;
     (void)f;
     filch_rwlock_unlock(&t->lock);
 }
 
-static int wait_lock(filch_slot *f, things *t)
+static int wait_lock(filch_frame *f, things *t)
 {
     int err = filch_rwlock_read(f, &t->lock);
     if (!err)
@@ -129,14 +129,14 @@ static int wait_lock(filch_slot *f, things *t)
     return err;
 }
 
-static void give_barrier(filch_slot *f, void *arg)
+static void give_barrier(filch_frame *f, void *arg)
 {
     things *t = arg;
     /* Who was told is not there any more. */
     CHECK(filch_barrier_wait(f, &t->barrier) >= 0);
 }
 
-static int wait_barrier(filch_slot *f, things *t)
+static int wait_barrier(filch_frame *f, things *t)
 {
     int result = filch_barrier_wait(f, &t->barrier);
     if (result < 0)
@@ -144,27 +144,27 @@ static int wait_barrier(filch_slot *f, things *t)
     return result < 0 ? result : 0;
 }
 
-static void give_entry(filch_slot *f, void *arg)
+static void give_entry(filch_frame *f, void *arg)
 {
     things *t = arg;
     int entry = 7;
     CHECK(filch_channel_send(f, t->channel, &entry) == 0);
 }
 
-static int wait_entry(filch_slot *f, things *t)
+static int wait_entry(filch_frame *f, things *t)
 {
     int entry = 0, err = filch_channel_receive(f, t->channel, &entry);
     CHECK(err != 0 || entry == 7);
     return err;
 }
 
-static void give_byte(filch_slot *f, void *arg)
+static void give_byte(filch_frame *f, void *arg)
 {
     things *t = arg;
     CHECK(filch_write(f, t->pipe[1], "x", 1) == 1);
 }
 
-static int wait_byte(filch_slot *f, things *t)
+static int wait_byte(filch_frame *f, things *t)
 {
     char byte;
     ssize_t got = filch_read(f, t->pipe[0], &byte, 1);
@@ -191,10 +191,10 @@ typedef struct try_out {
     int err;
 } try_out;
 
-static void fork_and_wait(filch_slot *f, void *arg)
+static void fork_and_wait(filch_frame *f, void *arg)
 {
     try_out *t = arg;
-    filch_slot *mark = f;
+    filch_frame *mark = f;
     things all = {.future = FILCH_FUTURE_INIT};
 
     CHECK(filch_channel_create(&all.channel, sizeof(int), 1) == 0);
@@ -266,13 +266,13 @@ FILCH_TASK(int, fork_inside, (int, unused))
     (void)unused;
 
     FILCH_FORK(gives, give_in_a_slot, &future);
-    int err = filch_await(FILCH_HERE, &future, NULL);
+    int err = filch_future_get(FILCH_HERE, &future, NULL);
     CHECK(FILCH_JOIN(gives) == 0);
-    CHECK(filch_await(FILCH_HERE, &future, NULL) == 0);
+    CHECK(filch_future_get(FILCH_HERE, &future, NULL) == 0);
     return err;
 }
 
-static void run_inside(filch_slot *f, void *pool)
+static void run_inside(filch_frame *f, void *pool)
 {
     (void)f;
     CHECK(FILCH_RUN(pool, fork_inside, 0) == -ENOMEM);
@@ -294,7 +294,7 @@ typedef struct two_pools {
     counter ended;
 } two_pools;
 
-static void sleep_some(filch_slot *f, void *arg)
+static void sleep_some(filch_frame *f, void *arg)
 {
     two_pools *p = arg;
 
@@ -303,7 +303,7 @@ static void sleep_some(filch_slot *f, void *arg)
     counter_add(&p->ended, 1);
 }
 
-static void run_in_a(filch_slot *f, void *arg)
+static void run_in_a(filch_frame *f, void *arg)
 {
     two_pools *p = arg;
     (void)f;
@@ -313,7 +313,7 @@ static void run_in_a(filch_slot *f, void *arg)
     set(&has_no_memory, 0);
 }
 
-static void run_in_b(filch_slot *f, void *arg)
+static void run_in_b(filch_frame *f, void *arg)
 {
     two_pools *p = arg;
     (void)f;
@@ -322,7 +322,7 @@ static void run_in_b(filch_slot *f, void *arg)
         CHECK(filch_run(p->b, run_in_a, p) == 0);
 }
 
-static int yield_until_ended(filch_slot *f, void *arg)
+static int yield_until_ended(filch_frame *f, void *arg)
 {
     two_pools *p = arg;
 
@@ -337,9 +337,9 @@ TEST(a_task_waits_on_the_stack_of_another_pool)
         two_pools p = {.a = watched_pool_of(workers), .b = watched_pool_of(workers)};
         filch_scope scope;
 
-        assert_int_equal(filch_scope_open(&scope, NULL, p.a, NULL), 0);
+        assert_int_equal(filch_scope_open(NULL, &scope, p.a, NULL), 0);
         for (unsigned i = 0; i < workers; i++)
-            assert_int_equal(filch_spawn(NULL, &scope, yield_until_ended, &p), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, yield_until_ended, &p), 0);
         assert_int_equal(filch_submit(p.a, run_in_b, &p), 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         assert_int_equal(filch_pool_wait(p.a), 0);
@@ -357,9 +357,9 @@ static int nothing(void *arg)
     return 5;
 }
 
-static void fork_and_sleep(filch_slot *f, void *arg)
+static void fork_and_sleep(filch_frame *f, void *arg)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
     things t = {.is_set = false};
     filch_event never = {.state = {0}};
     (void)arg;
@@ -368,7 +368,7 @@ static void fork_and_sleep(filch_slot *f, void *arg)
     CHECK(filch_sleep_ns(f, 1000000) == 0);
     CHECK(filch_blocking(f, FILCH_LANE_ANY, nothing, NULL) == 5);
     /* Clean-up is not disturbed. */
-    filch_slot *shield = filch_shield(f);
+    filch_frame *shield = filch_shield(f);
     CHECK(filch_event_wait_until(f, &never, filch_after_ns(1000000)) == -ETIMEDOUT);
     filch_unshield(f, shield);
     filch_join(f, mark);
@@ -390,7 +390,7 @@ TEST(sleep_calls_that_block_and_what_is_shielded_end_as_ever)
 
 static counter begun;
 
-static int wait_for_event(filch_slot *f, void *event)
+static int wait_for_event(filch_frame *f, void *event)
 {
     counter_add(&begun, 1);
     return filch_event_wait(f, event);
@@ -404,23 +404,23 @@ static bool has_error(filch_scope *scope)
     return has_one;
 }
 
-static void close_with_a_fork(filch_slot *f, void *arg)
+static void close_with_a_fork(filch_frame *f, void *arg)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
     things t = {.is_set = false}, rest = {.is_set = false};
     filch_scope scope, others;
     (void)arg;
 
     counter_set(&begun, 0);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, wait_for_event, &t.event) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, wait_for_event, &t.event) == 0);
     while (counter_get(&begun) == 0)
         CHECK(filch_yield(f) == 0);
     /* Others have all stacks that are left. */
     set(&has_no_memory, 1);
-    CHECK(filch_scope_open(&others, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &others, NULL, NULL) == 0);
     while (!has_error(&others)) {
-        CHECK(filch_spawn(f, &others, wait_for_event, &rest.event) == 0);
+        CHECK(filch_scope_spawn(f, &others, wait_for_event, &rest.event) == 0);
         CHECK(filch_sleep_ns(f, 10000) == 0);
     }
 

@@ -6,7 +6,7 @@
 
 /* ---- semaphore --------------------------------------------------------------------------------- */
 
-static int acquire_one(filch_slot *f, void *arg)
+static int acquire_one(filch_frame *f, void *arg)
 {
     shared *s = arg;
     int err = filch_sem_acquire_until(f, &s->sem, s->deadline_ns);
@@ -45,7 +45,7 @@ TEST(units_go_to_those_who_wait_and_the_rest_is_counted)
     filch_sem_init(&s->sem, 0);
     open_scope(&scope, pool);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(filch_spawn(NULL, &scope, acquire_one, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, acquire_one, s), 0);
     UNTIL(WAITERS(&s->sem) == 5);
     filch_sem_release(&s->sem, 2);
     UNTIL(counter_get(&s->a) == 2);
@@ -72,7 +72,8 @@ TEST(units_go_past_those_who_were_cancelled)
         open_scope(&cancelled, pool);
         open_scope(&other, pool);
         for (unsigned i = 0; i < 4; i++) {
-            assert_int_equal(filch_spawn(NULL, i % 2 ? &other : &cancelled, acquire_one, s), 0);
+            assert_int_equal(filch_scope_spawn(NULL, i % 2 ? &other : &cancelled, acquire_one, s),
+                             0);
             UNTIL(WAITERS(&s->sem) == i + 1);
         }
         filch_scope_cancel(&cancelled);
@@ -91,7 +92,7 @@ TEST(units_go_past_those_who_were_cancelled)
 
 /* ---- event ------------------------------------------------------------------------------------- */
 
-static int wait_for_event(filch_slot *f, void *arg)
+static int wait_for_event(filch_frame *f, void *arg)
 {
     shared *s = arg;
     int err = filch_event_wait_until(f, &s->event, s->deadline_ns);
@@ -117,7 +118,7 @@ TEST(an_event_lets_all_go_on_until_it_is_reset)
     assert_int_equal(filch_event_wait_until(NULL, &s->event, filch_after_ms(1)), -ETIMEDOUT);
     open_scope(&scope, pool);
     for (int i = 0; i < 10; i++)
-        assert_int_equal(filch_spawn(NULL, &scope, wait_for_event, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, wait_for_event, s), 0);
     assert_int_equal(pthread_create(&thread, NULL, wait_on_thread, s), 0);
     UNTIL(WAITERS(&s->event) == 11);
     filch_event_set(&s->event);
@@ -132,7 +133,7 @@ TEST(an_event_lets_all_go_on_until_it_is_reset)
     filch_event_reset(&s->event);
     assert_false(filch_event_is_set(&s->event));
     open_scope(&scope, pool);
-    assert_int_equal(filch_spawn(NULL, &scope, wait_for_event, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, wait_for_event, s), 0);
     UNTIL(WAITERS(&s->event) == 1);
     filch_scope_cancel(&scope);
     assert_int_equal(filch_scope_close(NULL, &scope), -ECANCELED);
@@ -153,7 +154,7 @@ TEST(a_run_is_not_cancelled_with_what_ran_on_its_strand_before)
     filch_scope scope;
 
     open_scope(&scope, pool);
-    assert_int_equal(filch_spawn(NULL, &scope, wait_for_event, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &scope, wait_for_event, s), 0);
     UNTIL(WAITERS(&s->event) == 1);
     filch_scope_cancel(&scope);
     assert_int_equal(filch_scope_close(NULL, &scope), -ECANCELED);
@@ -172,7 +173,7 @@ TEST(a_run_is_not_cancelled_with_what_ran_on_its_strand_before)
 #define COMERS 7
 #define BARRIER_ROUNDS (400 / TEST_SLOWNESS)
 
-static int come(filch_slot *f, void *arg)
+static int come(filch_frame *f, void *arg)
 {
     shared *s = arg;
 
@@ -205,7 +206,7 @@ TEST(a_barrier_lets_them_go_on_together)
         filch_barrier_init(&s->barrier, COMERS);
         open_scope(&scope, pool);
         for (int i = 0; i < COMERS - 1; i++)
-            assert_int_equal(filch_spawn(NULL, &scope, come, s), 0);
+            assert_int_equal(filch_scope_spawn(NULL, &scope, come, s), 0);
         assert_int_equal(pthread_create(&thread, NULL, come_on_thread, s), 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         assert_int_equal(pthread_join(thread, NULL), 0);
@@ -217,7 +218,7 @@ TEST(a_barrier_lets_them_go_on_together)
     }
 }
 
-static int come_once(filch_slot *f, void *arg)
+static int come_once(filch_frame *f, void *arg)
 {
     shared *s = arg;
     int result = filch_barrier_wait(f, &s->barrier);
@@ -237,14 +238,14 @@ TEST(who_was_cancelled_at_a_barrier_has_not_come)
         filch_barrier_init(&s->barrier, 3);
         open_scope(&cancelled, pool);
         open_scope(&other, pool);
-        assert_int_equal(filch_spawn(NULL, &cancelled, come_once, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &cancelled, come_once, s), 0);
         UNTIL(WAITERS(&s->barrier) == 1);
-        assert_int_equal(filch_spawn(NULL, &other, come_once, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &other, come_once, s), 0);
         UNTIL(WAITERS(&s->barrier) == 2);
         filch_scope_cancel(&cancelled);
         assert_int_equal(filch_scope_close(NULL, &cancelled), -ECANCELED);
         assert_int_equal(WAITERS(&s->barrier), 1);
-        assert_int_equal(filch_spawn(NULL, &other, come_once, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &other, come_once, s), 0);
         UNTIL(WAITERS(&s->barrier) == 2);
 
         assert_int_equal(filch_barrier_wait(NULL, &s->barrier), 1);
@@ -269,9 +270,9 @@ TEST(a_barrier_stays_right_when_the_last_comes_as_another_is_cancelled)
         filch_barrier_init(&s->barrier, 2);
         open_scope(&cancelled, pool);
         open_scope(&other, pool);
-        assert_int_equal(filch_spawn(NULL, &cancelled, come_once, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &cancelled, come_once, s), 0);
         UNTIL(WAITERS(&s->barrier) == 1);
-        assert_int_equal(filch_spawn(NULL, &other, come_once, s), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &other, come_once, s), 0);
         filch_scope_cancel(&cancelled);
         filch_scope_close(NULL, &cancelled);
         if (counter_get(&s->c) == 1)
@@ -289,7 +290,7 @@ TEST(a_barrier_stays_right_when_the_last_comes_as_another_is_cancelled)
 /* ---- once -------------------------------------------------------------------------------------- */
 
 /* The first two calls fail. */
-static int third_time_lucky(filch_slot *f, void *arg)
+static int third_time_lucky(filch_frame *f, void *arg)
 {
     shared *s = arg;
 
@@ -298,7 +299,7 @@ static int third_time_lucky(filch_slot *f, void *arg)
     return s->plain < 3 ? -EIO : 0;
 }
 
-static int call_once(filch_slot *f, void *arg)
+static int call_once(filch_frame *f, void *arg)
 {
     shared *s = arg;
     int err = filch_once_call(f, &s->once, third_time_lucky, s);
@@ -327,7 +328,7 @@ TEST(once_calls_until_it_succeeds_and_never_again)
 
             open_scope(&scope, pool);
             for (int i = 0; i < 8; i++)
-                assert_int_equal(filch_spawn(NULL, &scope, call_once, s), 0);
+                assert_int_equal(filch_scope_spawn(NULL, &scope, call_once, s), 0);
             assert_int_equal(pthread_create(&thread, NULL, once_on_thread, s), 0);
             assert_int_equal(filch_scope_close(NULL, &scope), 0);
             assert_int_equal(pthread_join(thread, NULL), 0);
@@ -342,14 +343,14 @@ TEST(once_calls_until_it_succeeds_and_never_again)
     }
 }
 
-static int call_till_gate(filch_slot *f, void *arg)
+static int call_till_gate(filch_frame *f, void *arg)
 {
     shared *s = arg;
     counter_add(&s->c, 1);
     return filch_event_wait(f, &s->gate);
 }
 
-static int once_till_gate(filch_slot *f, void *arg)
+static int once_till_gate(filch_frame *f, void *arg)
 {
     return filch_once_call(f, &((shared *)arg)->once, call_till_gate, arg);
 }
@@ -363,11 +364,11 @@ TEST(one_who_waits_calls_when_the_first_was_cancelled)
     open_scope(&first, pool);
     open_scope(&waits, pool);
     open_scope(&other, pool);
-    assert_int_equal(filch_spawn(NULL, &first, once_till_gate, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &first, once_till_gate, s), 0);
     UNTIL(WAITERS(&s->gate) == 1);
-    assert_int_equal(filch_spawn(NULL, &waits, once_till_gate, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &waits, once_till_gate, s), 0);
     UNTIL(WAITERS(&s->once) == 1);
-    assert_int_equal(filch_spawn(NULL, &other, once_till_gate, s), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &other, once_till_gate, s), 0);
     UNTIL(WAITERS(&s->once) == 2);
     filch_scope_cancel(&waits);
     assert_int_equal(filch_scope_close(NULL, &waits), -ECANCELED);

@@ -62,7 +62,7 @@ static bool got(int err)
     return err >= 0;
 }
 
-static void lock_some(filch_slot *f, actor *a)
+static void lock_some(filch_frame *f, actor *a)
 {
     if (!got(filch_mutex_lock_until(f, &all.mutex, some_deadline(a))))
         return;
@@ -83,7 +83,7 @@ static void lock_some(filch_slot *f, actor *a)
     filch_mutex_unlock(&all.mutex);
 }
 
-static void read_or_write(filch_slot *f, actor *a)
+static void read_or_write(filch_frame *f, actor *a)
 {
     if (below(a, 4) == 0) {
         if (!got(filch_rwlock_write_until(f, &all.rwlock, some_deadline(a))))
@@ -102,7 +102,7 @@ static void read_or_write(filch_slot *f, actor *a)
     filch_rwlock_unlock(&all.rwlock);
 }
 
-static void be_one_of_five(filch_slot *f, actor *a)
+static void be_one_of_five(filch_frame *f, actor *a)
 {
     if (!got(filch_sem_acquire_until(f, &all.sem, some_deadline(a))))
         return;
@@ -114,7 +114,7 @@ static void be_one_of_five(filch_slot *f, actor *a)
     filch_sem_release(&all.sem, 1);
 }
 
-static void send_or_receive(filch_slot *f, actor *a)
+static void send_or_receive(filch_frame *f, actor *a)
 {
     filch_channel *channel = all.channels[below(a, COUNT_OF(all.channels))];
     uint64_t value = 1 + below(a, 1000), other = 1 + below(a, 1000), in = 0;
@@ -139,18 +139,18 @@ static void send_or_receive(filch_slot *f, actor *a)
     }
 }
 
-static void act(filch_slot *f, actor *a, int depth);
+static void act(filch_frame *f, actor *a, int depth);
 
-static void fork_one(filch_slot *f, void *seed)
+static void fork_one(filch_frame *f, void *seed)
 {
     actor child = {.rng = {.state = (uintptr_t)seed}};
     counter_add(&all.forked, 1);
     act(f, &child, 1);
 }
 
-static void fork_some(filch_slot *f, actor *a)
+static void fork_some(filch_frame *f, actor *a)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
 
     for (uint32_t i = below(a, 4); i > 0; i--)
         f = filch_fork(f, fork_one, (void *)(uintptr_t)filch_rng_next(&a->rng));
@@ -158,7 +158,7 @@ static void fork_some(filch_slot *f, actor *a)
     filch_join(f, mark);
 }
 
-static int run_child(filch_slot *f, void *seed)
+static int run_child(filch_frame *f, void *seed)
 {
     actor child = {.rng = {.state = (uintptr_t)seed}};
 
@@ -167,14 +167,14 @@ static int run_child(filch_slot *f, void *seed)
     return below(&child, 10) == 0 ? -EDOM : 0;
 }
 
-static int compute(filch_slot *f, void *seed, void **value)
+static int compute(filch_frame *f, void *seed, void **value)
 {
     run_child(f, seed);
     *value = seed;
     return 0;
 }
 
-static void open_a_scope(filch_slot *f, actor *a)
+static void open_a_scope(filch_frame *f, actor *a)
 {
     filch_scope_options options = {.size = sizeof options,
                                    .deadline_ns =
@@ -185,11 +185,12 @@ static void open_a_scope(filch_slot *f, actor *a)
     filch_scope scope;
     void *value, *seed = (void *)(uintptr_t)filch_rng_next(&a->rng);
 
-    CHECK(filch_scope_open(&scope, f, NULL, &options) == 0);
-    bool is_async = filch_async(f, &scope, &future, compute, seed) == 0;
+    CHECK(filch_scope_open(f, &scope, NULL, &options) == 0);
+    bool is_async = filch_future_spawn(f, &scope, &future, compute, seed) == 0;
     for (uint32_t i = below(a, 5); i > 0; i--)
-        got(filch_spawn(f, &scope, run_child, (void *)(uintptr_t)filch_rng_next(&a->rng)));
-    if (is_async && below(a, 2) && got(filch_await_until(f, &future, &value, some_deadline(a))))
+        got(filch_scope_spawn(f, &scope, run_child, (void *)(uintptr_t)filch_rng_next(&a->rng)));
+    if (is_async && below(a, 2) &&
+        got(filch_future_get_until(f, &future, &value, some_deadline(a))))
         CHECK(value == seed);
     if (below(a, 4) == 0)
         filch_scope_cancel(&scope);
@@ -204,7 +205,7 @@ static int call(void *arg)
     return 3;
 }
 
-static void act(filch_slot *f, actor *a, int depth)
+static void act(filch_frame *f, actor *a, int depth)
 {
     switch (below(a, f ? (depth == 0 ? 11 : 9) : 6)) {
     case 0:
@@ -243,7 +244,7 @@ static void act(filch_slot *f, actor *a, int depth)
     watchdog_kick();
 }
 
-static int act_for_long(filch_slot *f, void *seed)
+static int act_for_long(filch_frame *f, void *seed)
 {
     actor a = {.rng = {.state = (uintptr_t)seed}};
 
@@ -258,14 +259,15 @@ static void *act_as_thread(void *seed)
     return NULL;
 }
 
-static void act_all(filch_slot *f, void *seed)
+static void act_all(filch_frame *f, void *seed)
 {
     filch_rng rng = {.state = *(uint64_t *)seed};
     filch_scope scope;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < TASKS; i++)
-        CHECK(filch_spawn(f, &scope, act_for_long, (void *)(uintptr_t)filch_rng_next(&rng)) == 0);
+        CHECK(filch_scope_spawn(f, &scope, act_for_long, (void *)(uintptr_t)filch_rng_next(&rng)) ==
+              0);
     CHECK(filch_scope_close(f, &scope) == 0);
 }
 

@@ -39,7 +39,7 @@ static filch_op splice_through(const plumbing *p)
 }
 
 /* Another, which is to go on: it has the same input that never comes, or another of its own. */
-static void close_one(filch_slot *f, int waits, bool is_source, bool has_begun)
+static void close_one(filch_frame *f, int waits, bool is_source, bool has_begun)
 {
     plumbing p, other;
     open_all(&p, waits);
@@ -69,7 +69,7 @@ static void close_one(filch_slot *f, int waits, bool is_source, bool has_begun)
     close(other.pair[1]);
 }
 
-static void close_each(filch_slot *f, void *arg)
+static void close_each(filch_frame *f, void *arg)
 {
     (void)arg;
     for (int waits = 0; waits < WAITS; waits++)
@@ -86,7 +86,7 @@ TEST(a_close_takes_back_a_splice_and_no_other)
 /* More splices than the kernel has threads for: most have not begun. */
 #define MANY 64
 
-static void close_many(filch_slot *f, void *arg)
+static void close_many(filch_frame *f, void *arg)
 {
     plumbing p;
     filch_op ops[MANY];
@@ -111,7 +111,7 @@ TEST(a_close_takes_back_splices_that_have_not_begun)
 }
 
 /* A descriptor and its duplicate are one file, and two things to close. */
-static void close_duplicate(filch_slot *f, void *arg)
+static void close_duplicate(filch_frame *f, void *arg)
 {
     int pair[2];
     char one, other;

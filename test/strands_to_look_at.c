@@ -10,18 +10,18 @@ static filch_future never = FILCH_FUTURE_INIT;
 __attribute__((noinline)) static int look_here(filch_pool *pool)
 {
     __asm__ volatile("" ::"r"(pool) : "memory");
-    return filch_dump(pool, stderr);
+    return filch_pool_dump(pool, stderr);
 }
 
-__attribute__((noinline)) static int napping(filch_slot *f, void *arg)
+__attribute__((noinline)) static int napping(filch_frame *f, void *arg)
 {
     (void)arg;
     return filch_sleep_ns(f, 3600000000000);
 }
 
-__attribute__((noinline)) static int awaiting(filch_slot *f, void *arg)
+__attribute__((noinline)) static int awaiting(filch_frame *f, void *arg)
 {
-    return filch_await(f, arg, NULL);
+    return filch_future_get(f, arg, NULL);
 }
 
 static bool both_wait(filch_pool *pool)
@@ -30,21 +30,21 @@ static bool both_wait(filch_pool *pool)
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
 
-    filch_dump(pool, out);
+    filch_pool_dump(pool, out);
     fclose(out);
     bool is_so = strstr(text, "waits for sleep") && strstr(text, "waits for a future");
     free(text);
     return is_so;
 }
 
-static void run(filch_slot *f, void *pool)
+static void run(filch_frame *f, void *pool)
 {
     filch_scope scope;
 
-    if (filch_scope_open(&scope, f, NULL, NULL))
+    if (filch_scope_open(f, &scope, NULL, NULL))
         return;
-    filch_spawn(f, &scope, napping, NULL);
-    filch_spawn(f, &scope, awaiting, &never);
+    filch_scope_spawn(f, &scope, napping, NULL);
+    filch_scope_spawn(f, &scope, awaiting, &never);
     while (!both_wait(pool))
         filch_yield(f);
     look_here(pool);

@@ -38,7 +38,7 @@ static unsigned char byte_at(size_t i)
 }
 
 /* In pieces of all sizes. */
-static int send_bytes(filch_slot *f, void *arg)
+static int send_bytes(filch_frame *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     unsigned char buffer[9000];
@@ -52,7 +52,7 @@ static int send_bytes(filch_slot *f, void *arg)
     return filch_close(f, fd);
 }
 
-static int receive_bytes(filch_slot *f, void *arg)
+static int receive_bytes(filch_frame *f, void *arg)
 {
     filch_stream stream;
     size_t done = 0;
@@ -77,17 +77,17 @@ struct pairs {
     void (*open)(int pair[2]);
 };
 
-static void pass_bytes(filch_slot *f, void *arg)
+static void pass_bytes(filch_frame *f, void *arg)
 {
     filch_scope scope;
     const struct pairs *pairs = arg;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < pairs->count; i++) {
         int pair[2];
         pairs->open(pair);
-        CHECK(filch_spawn(f, &scope, receive_bytes, (void *)(intptr_t)pair[0]) == 0);
-        CHECK(filch_spawn(f, &scope, send_bytes, (void *)(intptr_t)pair[1]) == 0);
+        CHECK(filch_scope_spawn(f, &scope, receive_bytes, (void *)(intptr_t)pair[0]) == 0);
+        CHECK(filch_scope_spawn(f, &scope, send_bytes, (void *)(intptr_t)pair[1]) == 0);
     }
     CHECK(filch_scope_close(f, &scope) == 0);
 }
@@ -120,7 +120,7 @@ TEST(a_plain_thread_may_have_a_stream_too)
     close(pair[0]);
 }
 
-static void wait_in_vain(filch_slot *f, void *arg)
+static void wait_in_vain(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_stream stream;
@@ -145,7 +145,7 @@ TEST(a_deadline_ends_the_wait_and_not_the_stream)
 }
 
 /* What it has is received at once, whatever the flags say of waiting. */
-static void wait_for_all(filch_slot *f, void *arg)
+static void wait_for_all(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_stream stream;
@@ -165,7 +165,7 @@ TEST(flags_that_are_of_no_use_do_no_harm)
     on_pools(wait_for_all, NULL);
 }
 
-static int wait_for_ever(filch_slot *f, void *arg)
+static int wait_for_ever(filch_frame *f, void *arg)
 {
     filch_stream stream;
 
@@ -175,16 +175,16 @@ static int wait_for_ever(filch_slot *f, void *arg)
     return 0;
 }
 
-static void cancel_waiters(filch_slot *f, void *arg)
+static void cancel_waiters(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_scope scope;
     (void)arg;
 
     open_tcp_pair(pair);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, wait_for_ever, (void *)(intptr_t)pair[0]) == 0);
-    CHECK(filch_spawn(f, &scope, wait_for_ever, (void *)(intptr_t)pair[1]) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, wait_for_ever, (void *)(intptr_t)pair[0]) == 0);
+    CHECK(filch_scope_spawn(f, &scope, wait_for_ever, (void *)(intptr_t)pair[1]) == 0);
     for (int i = 0; i < 5; i++)
         filch_yield(f);
     filch_scope_cancel(&scope);
@@ -199,7 +199,7 @@ TEST(a_scope_that_is_cancelled_ends_the_wait)
     on_pools(cancel_waiters, NULL);
 }
 
-static void close_unread(filch_slot *f, void *arg)
+static void close_unread(filch_frame *f, void *arg)
 {
     char buffer[100] = "";
     (void)arg;
@@ -228,7 +228,7 @@ TEST(what_nobody_asked_for_is_given_back)
 }
 
 /* The sender does not get far ahead of who does not ask. */
-static void stop_sender(filch_slot *f, void *arg)
+static void stop_sender(filch_frame *f, void *arg)
 {
     int pair[2], size = 4096;
     filch_stream stream;
@@ -267,7 +267,7 @@ TEST(a_sender_waits_for_who_does_not_ask)
 }
 
 /* Another task goes on with a stream, while the one that asked first waits for something else: the end comes with so much that the request is being taken back when all has been fetched. */
-static int fetch_rest(filch_slot *f, void *arg)
+static int fetch_rest(filch_frame *f, void *arg)
 {
     filch_stream *stream = arg;
     size_t received = 0;
@@ -280,7 +280,7 @@ static int fetch_rest(filch_slot *f, void *arg)
     return 0;
 }
 
-static void hand_over(filch_slot *f, void *arg)
+static void hand_over(filch_frame *f, void *arg)
 {
     static char buffer[(FILCH_STREAM_AHEAD + 4) * FILCH_STREAM_BYTES];
     int pair[2], size = 1 << 20;
@@ -294,8 +294,8 @@ static void hand_over(filch_slot *f, void *arg)
     CHECK(filch_stream_next(f, &stream, filch_after_ms(1)) == -ETIMEDOUT);
     CHECK(filch_send_all(f, pair[1], buffer, sizeof buffer, 0) == (ssize_t)sizeof buffer);
     CHECK(filch_close(f, pair[1]) == 0);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, fetch_rest, &stream) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, fetch_rest, &stream) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     CHECK(filch_close(f, pair[0]) == 0);
 }
@@ -305,7 +305,7 @@ TEST(another_task_may_go_on_with_a_stream)
     on_pools(hand_over, NULL);
 }
 
-static void use_nonblocking(filch_slot *f, void *arg)
+static void use_nonblocking(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_stream stream;
@@ -329,7 +329,7 @@ TEST(a_descriptor_that_is_non_blocking_is_waited_for)
     on_pools(use_nonblocking, NULL);
 }
 
-static void use_wrong_ones(filch_slot *f, void *arg)
+static void use_wrong_ones(filch_frame *f, void *arg)
 {
     int pair[2];
     filch_stream stream;
@@ -371,7 +371,7 @@ static int listen_here(void)
     return listener;
 }
 
-static int ask(filch_slot *f, void *arg)
+static int ask(filch_frame *f, void *arg)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     uint64_t question = (uint64_t)(uintptr_t)arg * 1000003, answer = 0;
@@ -383,7 +383,7 @@ static int ask(filch_slot *f, void *arg)
     return filch_close(f, fd);
 }
 
-static int echo(filch_slot *f, void *arg)
+static int echo(filch_frame *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     filch_stream stream;
@@ -398,32 +398,32 @@ static int echo(filch_slot *f, void *arg)
     return filch_close(f, fd);
 }
 
-static int accept_all(filch_slot *f, void *arg)
+static int accept_all(filch_frame *f, void *arg)
 {
     filch_stream incoming;
     filch_scope scope;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     filch_stream_accept(&incoming, (int)(intptr_t)arg, 0);
     for (int i = 0; i < CLIENTS; i++) {
         int fd = (int)filch_stream_next(f, &incoming, FILCH_NO_DEADLINE);
         CHECK(fd >= 0);
-        CHECK(filch_spawn(f, &scope, echo, (void *)(intptr_t)fd) == 0);
+        CHECK(filch_scope_spawn(f, &scope, echo, (void *)(intptr_t)fd) == 0);
     }
     filch_stream_close(f, &incoming);
     return filch_scope_close(f, &scope);
 }
 
-static void serve(filch_slot *f, void *arg)
+static void serve(filch_frame *f, void *arg)
 {
     int listener = listen_here();
     filch_scope scope;
     (void)arg;
 
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, accept_all, (void *)(intptr_t)listener) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, accept_all, (void *)(intptr_t)listener) == 0);
     for (uintptr_t i = 0; i < CLIENTS; i++)
-        CHECK(filch_spawn(f, &scope, ask, (void *)i) == 0);
+        CHECK(filch_scope_spawn(f, &scope, ask, (void *)i) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
     filch_close(f, listener);
 }
@@ -443,7 +443,7 @@ static int count_sockets(void)
 }
 
 /* More connections than are asked for: the others are closed, whoever has them. */
-static void leave_some(filch_slot *f, void *arg)
+static void leave_some(filch_frame *f, void *arg)
 {
     int listener = listen_here(), clients[100];
     filch_stream incoming;
@@ -478,13 +478,13 @@ TEST(connections_that_nobody_asked_for_are_closed)
     on_pools(leave_some, NULL);
 }
 
-static int close_it(filch_slot *f, void *arg)
+static int close_it(filch_frame *f, void *arg)
 {
     filch_yield(f);
     return filch_close(f, (int)(intptr_t)arg);
 }
 
-static void close_listener(filch_slot *f, void *arg)
+static void close_listener(filch_frame *f, void *arg)
 {
     int listener = listen_here();
     filch_stream incoming;
@@ -493,8 +493,8 @@ static void close_listener(filch_slot *f, void *arg)
 
     filch_stream_accept(&incoming, listener, 0);
     CHECK(filch_stream_next(f, &incoming, filch_after_ms(1)) == -ETIMEDOUT);
-    CHECK(filch_scope_open(&scope, f, NULL, NULL) == 0);
-    CHECK(filch_spawn(f, &scope, close_it, (void *)(intptr_t)listener) == 0);
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, close_it, (void *)(intptr_t)listener) == 0);
     ssize_t err = filch_stream_next(f, &incoming, FILCH_NO_DEADLINE);
     CHECK(err == -ECANCELED || err == -EBADF);
     CHECK(filch_scope_close(f, &scope) == 0);

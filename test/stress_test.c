@@ -83,7 +83,7 @@ typedef struct plain_work {
     sum s;
 } plain_work;
 
-static void sum_plain(filch_slot *f, void *arg);
+static void sum_plain(filch_frame *f, void *arg);
 
 FILCH_DECLARE(void, sum_into, (node, n), (sum *, s));
 
@@ -109,7 +109,7 @@ FILCH_TASK(sum, sum_of, (node, n))
         break;
     case PLAIN: {
         plain_work work[MOST_CHILDREN];
-        filch_slot *f = FILCH_HERE, *const mark = f;
+        filch_frame *f = FILCH_HERE, *const mark = f;
         for (unsigned i = 0; i < count; i++) {
             work[i].n = child_of(n, i);
             f = filch_fork(f, sum_plain, &work[i]);
@@ -135,7 +135,7 @@ FILCH_BODY(void, sum_into, (node, n), (sum *, s))
     *s = FILCH_CALL(sum_of, n);
 }
 
-static void sum_plain(filch_slot *f, void *arg)
+static void sum_plain(filch_frame *f, void *arg)
 {
     plain_work *work = arg;
     work->s = sum_of_body(f, f, work->n);
@@ -147,7 +147,7 @@ static filch_options random_options(filch_rng *rng)
         .size = sizeof(filch_options),
         .workers = 1 + filch_rng_below(rng, 16),
         .victim = (filch_victim_policy)filch_rng_below(rng, 3),
-        .wait = (filch_wait_policy)filch_rng_below(rng, 3),
+        .spin = (filch_spin_policy)filch_rng_below(rng, 3),
     };
 }
 
@@ -184,7 +184,7 @@ typedef struct pong {
     counter count;
 } pong;
 
-static void answer(filch_slot *f TEST_UNUSED, void *arg)
+static void answer(filch_frame *f TEST_UNUSED, void *arg)
 {
     pong *p = arg;
     counter_add(&p->count, 1);
@@ -198,7 +198,7 @@ FILCH_TASK(void, answer_stolen, (pong *, p), (latch *, is_started))
 }
 
 /* Answers when an idle worker has stolen the child. */
-static void answer_by_another(filch_slot *f, void *arg)
+static void answer_by_another(filch_frame *f, void *arg)
 {
     filch_slot *filch_here = f;
     latch is_started;
@@ -265,18 +265,18 @@ FILCH_TASK(void, tree, (party *, p), (int, depth))
     FILCH_SYNC();
 }
 
-static void tree_of_depth_5(filch_slot *f, void *arg)
+static void tree_of_depth_5(filch_frame *f, void *arg)
 {
     tree_body(f, f, arg, 5);
 }
 
-static void tree_in_a_run(filch_slot *f TEST_UNUSED, void *arg)
+static void tree_in_a_run(filch_frame *f TEST_UNUSED, void *arg)
 {
     party *p = arg;
     CHECK(filch_run(p->pool, tree_of_depth_5, p) == 0);
 }
 
-static void tree_submitted(filch_slot *f TEST_UNUSED, void *arg)
+static void tree_submitted(filch_frame *f TEST_UNUSED, void *arg)
 {
     party *p = arg;
     CHECK(filch_submit(p->pool, tree_of_depth_5, p) == 0);

@@ -5,7 +5,7 @@
 #ifndef FILCH_TEST_SYNC_SUPPORT_H
 #define FILCH_TEST_SYNC_SUPPORT_H
 
-#include "join/sync/sync.h"
+#include "wait/sync/sync.h"
 
 #include "pools.h"
 

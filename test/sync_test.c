@@ -11,7 +11,7 @@ typedef struct counted {
     unsigned references;
 } counted;
 
-static int drop(filch_slot *f, void *arg)
+static int drop(filch_frame *f, void *arg)
 {
     counted *c = arg;
 
@@ -23,7 +23,7 @@ static int drop(filch_slot *f, void *arg)
     return 0;
 }
 
-static int drop_read(filch_slot *f, void *arg)
+static int drop_read(filch_frame *f, void *arg)
 {
     shared *s = arg;
 
@@ -35,13 +35,13 @@ static int drop_read(filch_slot *f, void *arg)
     return 0;
 }
 
-static int release_one(filch_slot *f TEST_UNUSED, void *arg)
+static int release_one(filch_frame *f TEST_UNUSED, void *arg)
 {
     filch_sem_release(&((shared *)arg)->sem, 1);
     return 0;
 }
 
-static int acquire_and_free(filch_slot *f, void *arg)
+static int acquire_and_free(filch_frame *f, void *arg)
 {
     shared *s = arg;
     CHECK(filch_sem_acquire(f, &s->sem) == 0);
@@ -49,13 +49,13 @@ static int acquire_and_free(filch_slot *f, void *arg)
     return 0;
 }
 
-static int set_event(filch_slot *f TEST_UNUSED, void *arg)
+static int set_event(filch_frame *f TEST_UNUSED, void *arg)
 {
     filch_event_set(&((shared *)arg)->event);
     return 0;
 }
 
-static int wait_and_free(filch_slot *f, void *arg)
+static int wait_and_free(filch_frame *f, void *arg)
 {
     shared *s = arg;
     CHECK(filch_event_wait(f, &s->event) == 0);
@@ -77,12 +77,12 @@ TEST(who_goes_last_may_free_what_it_waited_for)
             c->references = 4;
             read->plain = 3;
             for (int k = 0; k < 3; k++) {
-                CHECK(filch_spawn(NULL, &scope, drop, c) == 0);
-                CHECK(filch_spawn(NULL, &scope, drop_read, read) == 0);
+                CHECK(filch_scope_spawn(NULL, &scope, drop, c) == 0);
+                CHECK(filch_scope_spawn(NULL, &scope, drop_read, read) == 0);
             }
             drop(NULL, c);
-            CHECK(filch_spawn(NULL, &scope, acquire_and_free, unit) == 0);
-            CHECK(filch_spawn(NULL, &scope, i % 2 ? wait_and_free : set_event, event) == 0);
+            CHECK(filch_scope_spawn(NULL, &scope, acquire_and_free, unit) == 0);
+            CHECK(filch_scope_spawn(NULL, &scope, i % 2 ? wait_and_free : set_event, event) == 0);
             release_one(NULL, unit);
             (i % 2 ? set_event : wait_and_free)(NULL, event);
         }
@@ -121,7 +121,7 @@ static uint64_t random_deadline(filch_rng *rng)
     }
 }
 
-static void sometimes_wait(filch_slot *f, filch_rng *rng)
+static void sometimes_wait(filch_frame *f, filch_rng *rng)
 {
     uint64_t r = filch_rng_next(rng);
 
@@ -133,7 +133,7 @@ static void sometimes_wait(filch_slot *f, filch_rng *rng)
         spin(r % 200);
 }
 
-static void one_operation(filch_slot *f, stress *s, filch_rng *rng)
+static void one_operation(filch_frame *f, stress *s, filch_rng *rng)
 {
     uint64_t deadline_ns = random_deadline(rng);
 
@@ -194,7 +194,7 @@ static void one_operation(filch_slot *f, stress *s, filch_rng *rng)
     }
 }
 
-static int stress_task(filch_slot *f, void *arg)
+static int stress_task(filch_frame *f, void *arg)
 {
     stress *s = arg;
     static counter seeds;
@@ -233,7 +233,7 @@ TEST(counts_add_up_under_stress)
             for (int i = 0; i < 2; i++) {
                 open_scope(&scopes[i], s.pool);
                 for (int k = 0; k < 20; k++)
-                    assert_int_equal(filch_spawn(NULL, &scopes[i], stress_task, &s), 0);
+                    assert_int_equal(filch_scope_spawn(NULL, &scopes[i], stress_task, &s), 0);
             }
             spin(filch_rng_next(&rng) % 100000);
             filch_scope_cancel(&scopes[0]);

@@ -79,7 +79,7 @@ FILCH_TASK(long, wide)
 using namespace TEST_NAMESPACE;
 #endif
 
-static void plain(filch_slot *f, void *arg)
+static void plain(filch_frame *f, void *arg)
 {
     (void)f;
     *static_cast<int *>(arg) += 1;

@@ -170,12 +170,12 @@ TEST(tasks_without_a_slot_may_have_large_arguments)
 }
 
 /* With no slot left, tasks run as ever: fork, call, spawn and sync, without macros too. */
-static void mark_plain(filch_slot *f TEST_UNUSED, void *arg)
+static void mark_plain(filch_frame *f TEST_UNUSED, void *arg)
 {
     counter_add(arg, 1);
 }
 
-static void fork_plain(filch_slot *f, counter *c, long count)
+static void fork_plain(filch_frame *f, counter *c, long count)
 {
     filch_slot *const mark = f;
     for (long i = 0; i < count; i++)
@@ -252,7 +252,7 @@ TEST(a_fork_above_spawns_that_fill_the_strand_is_run_once)
     }
 }
 
-static void fork_plain_many(filch_slot *f, void *arg)
+static void fork_plain_many(filch_frame *f, void *arg)
 {
     fork_plain(f, arg, 100000);
 }

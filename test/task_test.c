@@ -226,7 +226,7 @@ typedef struct range {
     long first, end, sum;
 } range;
 
-static void sum_plain(filch_slot *f, void *arg)
+static void sum_plain(filch_frame *f, void *arg)
 {
     filch_slot *const mark = f;
     range *r = arg;

@@ -75,7 +75,7 @@ static void watchdog_report_strand(filch_strand *strand, void *context)
 
 static void watchdog_report(filch_pool *pool)
 {
-    filch_counters c;
+    filch_counters c = {.size = sizeof c};
 
     /* relaxed: see above. */
     fprintf(stderr, "pool %p, %u workers: sleep word %#llx, %u injected, %u ready, %u pending\n",

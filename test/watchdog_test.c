@@ -5,16 +5,16 @@
 #include <filch/task.h>
 
 /* A task that is stolen and never ends, while its forker waits for it. */
-static void never_end(filch_slot *f TEST_UNUSED, void *arg TEST_UNUSED)
+static void never_end(filch_frame *f TEST_UNUSED, void *arg TEST_UNUSED)
 {
     for (;;)
         pause();
 }
 
-static void wait_for_ever(filch_slot *f, void *pool)
+static void wait_for_ever(filch_frame *f, void *pool)
 {
-    filch_slot *mark = f;
-    filch_counters c;
+    filch_frame *mark = f;
+    filch_counters c = {.size = sizeof c};
 
     /* The first fork of a strand is published when somebody is idle. */
     f = filch_fork(f, never_end, NULL);

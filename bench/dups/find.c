@@ -65,7 +65,7 @@ static __attribute__((noinline)) const void *this_thread(void)
 }
 
 /* With NULL, calls block the thread. */
-static filch_slot *io_of(const search *all, filch_slot *f)
+static filch_frame *io_of(const search *all, filch_frame *f)
 {
     return all->ask->is_blocking ? NULL : f;
 }
@@ -115,7 +115,7 @@ static int add_place(place *here, const char *name, place **result)
 }
 
 /* What the entry is: a file is added, a directory becomes *child. */
-static int visit(filch_slot *io, place *here, int dir, const filch_dirent *entry, place **child)
+static int visit(filch_frame *io, place *here, int dir, const filch_dirent *entry, place **child)
 {
     struct statx info = {0};
 
@@ -175,13 +175,13 @@ FILCH_TASK(void, walk, (search *, all), (place *, here))
 /* ---- hash -------------------------------------------------------------------------------------- */
 
 /* O_NONBLOCK: it may have become a pipe meanwhile. */
-static int open_file(filch_slot *io, const search *all, const dups_file *file)
+static int open_file(filch_frame *io, const search *all, const dups_file *file)
 {
     return filch_openat(io, all->folder, file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 }
 
 /* A whole block, or what the file has after this offset. How many bytes, or -errno; -ESTALE: it has become shorter. */
-static ssize_t read_block(filch_slot *io, int fd, const dups_file *file, uint64_t offset,
+static ssize_t read_block(filch_frame *io, int fd, const dups_file *file, uint64_t offset,
                           char *block)
 {
     uint64_t left = file->bytes - offset;
@@ -198,7 +198,7 @@ static ssize_t read_block(filch_slot *io, int fd, const dups_file *file, uint64_
 
 FILCH_TASK(void, hash_file, (search *, all), (dups_file *, file))
 {
-    filch_slot *io = io_of(all, FILCH_HERE);
+    filch_frame *io = io_of(all, FILCH_HERE);
     char block[DUPS_BLOCK];
     ssize_t got = 0;
 
@@ -240,7 +240,8 @@ FILCH_TASK(void, hash_files, (search *, all))
 
 /* ---- check ------------------------------------------------------------------------------------- */
 
-static int compare_open(filch_slot *io, int left, int right, const dups_file *a, const dups_file *b)
+static int compare_open(filch_frame *io, int left, int right, const dups_file *a,
+                        const dups_file *b)
 {
     char left_block[DUPS_BLOCK], right_block[DUPS_BLOCK];
 
@@ -256,7 +257,7 @@ static int compare_open(filch_slot *io, int left, int right, const dups_file *a,
 }
 
 /* 1: they have the same bytes, 0: they have not, or -errno. */
-static int compare_files(filch_slot *io, const search *all, const dups_file *a, const dups_file *b)
+static int compare_files(filch_frame *io, const search *all, const dups_file *a, const dups_file *b)
 {
     int result = 1, left, right;
 
@@ -276,7 +277,7 @@ static int compare_files(filch_slot *io, const search *all, const dups_file *a, 
 /* Each file with those before it that are the first of their kind: so files with the same hash by chance do no harm. */
 FILCH_TASK(void, check_group, (search *, all), (group *, suspects))
 {
-    filch_slot *io = io_of(all, FILCH_HERE);
+    filch_frame *io = io_of(all, FILCH_HERE);
 
     suspects->task.began = this_thread();
     filch_sem_acquire(io, &all->readers);

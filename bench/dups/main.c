@@ -126,7 +126,7 @@ static void print_figures(filch_pool *pool, const dups_search *search, unsigned 
                           const filch_counters *counted)
 {
     const char *way = search->is_blocking ? "blocking" : filch_pool_io(pool);
-    filch_counters counters = {0};
+    filch_counters counters = {.size = sizeof counters};
 
     filch_pool_counters(pool, &counters);
     printf("RESULT %s find %u ns=%" PRIu64 " walk_ns=%" PRIu64 " hash_ns=%" PRIu64
@@ -149,7 +149,7 @@ static int find_with(unsigned workers, dups_search *search)
 {
     filch_options options = {.size = sizeof options, .workers = workers};
     struct rusage before, after;
-    filch_counters counted = {0};
+    filch_counters counted = {.size = sizeof counted};
     filch_pool *pool;
     int err = filch_pool_create(&pool, &options);
 

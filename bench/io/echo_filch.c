@@ -9,7 +9,7 @@
 
 static filch_task_fn *serve;
 
-static int serve_stream(filch_slot *f, void *arg)
+static int serve_stream(filch_frame *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     filch_stream bytes;
@@ -24,7 +24,7 @@ static int serve_stream(filch_slot *f, void *arg)
     return 0;
 }
 
-static int serve_recv(filch_slot *f, void *arg)
+static int serve_recv(filch_frame *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     char buffer[MESSAGE_MAX];
@@ -37,18 +37,18 @@ static int serve_recv(filch_slot *f, void *arg)
     return 0;
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     int listener = *(int *)arg, fd;
     filch_stream incoming;
     filch_scope scope;
 
-    if (filch_scope_open(&scope, f, NULL, NULL))
+    if (filch_scope_open(f, &scope, NULL, NULL))
         return;
     filch_stream_accept(&incoming, listener, 0);
     while ((fd = (int)filch_stream_next(f, &incoming, FILCH_NO_DEADLINE)) >= 0) {
         send_at_once(fd);
-        if (filch_spawn(f, &scope, serve, (void *)(intptr_t)fd))
+        if (filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd))
             break;
     }
     filch_stream_close(f, &incoming);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <sys/un.h>
 
-static int serve(filch_slot *f, void *arg)
+static int serve(filch_frame *f, void *arg)
 {
     int fd = (int)(intptr_t)arg;
     char bytes[16] = "!";
@@ -23,15 +23,15 @@ static int serve(filch_slot *f, void *arg)
     return 0;
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     int listener = *(int *)arg, fd;
     filch_scope scope;
 
-    if (filch_scope_open(&scope, f, NULL, NULL))
+    if (filch_scope_open(f, &scope, NULL, NULL))
         return;
     while ((fd = filch_accept(f, listener, NULL, NULL, 0)) >= 0)
-        if (filch_spawn(f, &scope, serve, (void *)(intptr_t)fd))
+        if (filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd))
             break;
     filch_scope_close(f, &scope);
 }

@@ -24,7 +24,7 @@ static _Atomic pthread_t reader, computer;
 static _Atomic bool has_computer;
 static sem_t begun;
 
-static int receive(filch_slot *f, void *arg)
+static int receive(filch_frame *f, void *arg)
 {
     char byte;
     (void)arg;
@@ -39,7 +39,7 @@ static int receive(filch_slot *f, void *arg)
     return 0;
 }
 
-static int compute(filch_slot *f, void *arg)
+static int compute(filch_frame *f, void *arg)
 {
     (void)f;
     (void)arg;
@@ -66,16 +66,16 @@ static void *send_bytes(void *arg)
     }
 }
 
-static void run(filch_slot *f, void *arg)
+static void run(filch_frame *f, void *arg)
 {
     (void)arg;
     for (unsigned tries = 0; sample_count < wanted && tries < 10 * wanted; tries++) {
         filch_scope scope;
-        if (filch_scope_open(&scope, f, NULL, NULL))
+        if (filch_scope_open(f, &scope, NULL, NULL))
             exit(1);
-        filch_spawn(f, &scope, receive, NULL);
+        filch_scope_spawn(f, &scope, receive, NULL);
         filch_yield(f);
-        filch_spawn(f, &scope, compute, NULL);
+        filch_scope_spawn(f, &scope, compute, NULL);
         if (filch_scope_close(f, &scope))
             exit(1);
     }

@@ -18,7 +18,7 @@ FILCH_TASK(int, listen, (bell_row *, bells))
 {
     int err = 0;
     for (long i = 0; i < bells->count && !err; i++) {
-        err = filch_await(FILCH_HERE, &bells->futures[i], NULL);
+        err = filch_future_get(FILCH_HERE, &bells->futures[i], NULL);
         probe_wake_started();
     }
     return err;

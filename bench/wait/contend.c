@@ -25,17 +25,17 @@ typedef struct task_crowd {
     long count;
 } task_crowd;
 
-static int gather(filch_slot *f, void *arg)
+static int gather(filch_frame *f, void *arg)
 {
     const task_crowd *crowd = arg;
     filch_scope scope;
 
-    int err = filch_scope_open(&scope, f, NULL, NULL);
+    int err = filch_scope_open(f, &scope, NULL, NULL);
     if (err)
         return err;
     for (long i = 0; i < crowd->count && !err; i++)
         for (int k = 0; k < 2 && crowd->fn[k] && !err; k++)
-            err = filch_spawn(f, &scope, crowd->fn[k], (void *)(intptr_t)i);
+            err = filch_scope_spawn(f, &scope, crowd->fn[k], (void *)(intptr_t)i);
     if (err)
         filch_scope_cancel(&scope);
     int close_err = filch_scope_close(f, &scope);
@@ -47,10 +47,10 @@ static int run_crowd(filch_pool *pool, task_crowd *crowd, uint64_t *elapsed_ns)
     filch_scope scope;
 
     uint64_t start_ns = probe_clock_ns();
-    int err = filch_scope_open(&scope, NULL, pool, NULL);
+    int err = filch_scope_open(NULL, &scope, pool, NULL);
     if (err)
         return err;
-    err = filch_spawn(NULL, &scope, gather, crowd);
+    err = filch_scope_spawn(NULL, &scope, gather, crowd);
     int close_err = filch_scope_close(NULL, &scope);
     *elapsed_ns = probe_clock_ns() - start_ns;
     return err ? err : close_err;
@@ -58,7 +58,7 @@ static int run_crowd(filch_pool *pool, task_crowd *crowd, uint64_t *elapsed_ns)
 
 /* ---- mutex ------------------------------------------------------------------------------------- */
 
-static int lock_often(filch_slot *f, void *unused)
+static int lock_often(filch_frame *f, void *unused)
 {
     int err = 0;
 
@@ -90,7 +90,7 @@ int wait_mutex(const wait_run *run)
 
 /* ---- channel ----------------------------------------------------------------------------------- */
 
-static int send_often(filch_slot *f, void *number)
+static int send_often(filch_frame *f, void *number)
 {
     long first = (long)(intptr_t)number * contest.turns;
     int err = 0;
@@ -103,7 +103,7 @@ static int send_often(filch_slot *f, void *number)
     return err;
 }
 
-static int receive_all(filch_slot *f, void *unused)
+static int receive_all(filch_frame *f, void *unused)
 {
     uint64_t sum = 0;
     long value;

@@ -100,7 +100,7 @@ static int warm_up(filch_pool *pool)
 /* For those who look for what a figure is made of. */
 static void print_counters(const filch_pool *pool)
 {
-    filch_counters counters;
+    filch_counters counters = {.size = sizeof counters};
 
     if (!getenv("BENCH_COUNTERS") || filch_pool_counters(pool, &counters) != 0)
         return;

@@ -39,7 +39,7 @@ FILCH_TASK(long, fib, (long, n))
 }
 
 /* The value, when it has come; -1: the wait has failed. */
-static long fetch(filch_slot *f)
+static long fetch(filch_frame *f)
 {
     int err = 0;
 
@@ -53,7 +53,7 @@ static long fetch(filch_slot *f)
     case IDEAL:
         break;
     case READY:
-        err = filch_await(f, &remote.ready, NULL);
+        err = filch_future_get(f, &remote.ready, NULL);
         break;
     }
     return err ? -1 : remote.value;

@@ -25,7 +25,7 @@ static long which_of(long few, long many, long index)
     return (index + 1) * few / many > before ? before : -1;
 }
 
-static void incur_latency(filch_slot *f, long leaf)
+static void incur_latency(filch_frame *f, long leaf)
 {
     long slow = which_of(plan.slow_leaves, plan.leaves, leaf);
 

@@ -13,7 +13,7 @@ typedef struct table {
     long value;
 } table;
 
-static int answer(filch_slot *f, void *arg)
+static int answer(filch_frame *f, void *arg)
 {
     table *t = arg;
     long value;
@@ -28,7 +28,7 @@ static int answer(filch_slot *f, void *arg)
     return err == -EPIPE ? 0 : err;
 }
 
-static int play(filch_slot *f, table *t, long trips, long *value)
+static int play(filch_frame *f, table *t, long trips, long *value)
 {
     int err = 0;
 
@@ -41,7 +41,7 @@ static int play(filch_slot *f, table *t, long trips, long *value)
     return err;
 }
 
-static int serve(filch_slot *f, void *arg)
+static int serve(filch_frame *f, void *arg)
 {
     table *t = arg;
     long warm;
@@ -60,12 +60,12 @@ static int run_match(filch_pool *pool, table *t)
 {
     filch_scope scope;
 
-    int err = filch_scope_open(&scope, NULL, pool, NULL);
+    int err = filch_scope_open(NULL, &scope, pool, NULL);
     if (err)
         return err;
-    err = filch_spawn(NULL, &scope, answer, t);
+    err = filch_scope_spawn(NULL, &scope, answer, t);
     if (!err)
-        err = filch_spawn(NULL, &scope, serve, t);
+        err = filch_scope_spawn(NULL, &scope, serve, t);
     if (err)
         filch_channel_close(t->there);
     int close_err = filch_scope_close(NULL, &scope);

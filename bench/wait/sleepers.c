@@ -58,23 +58,23 @@ FILCH_TASK(int, sleeper, (long, number))
     return err;
 }
 
-static int sleep_once(filch_slot *f, void *number)
+static int sleep_once(filch_frame *f, void *number)
 {
     return FILCH_CALL_ON(f, sleeper, (long)(intptr_t)number);
 }
 
-static int spawn_all(filch_slot *f, filch_scope *scope)
+static int spawn_all(filch_frame *f, filch_scope *scope)
 {
     int err = 0;
     for (long i = 0; i < night.tasks && !err; i++)
-        err = filch_spawn(f, scope, sleep_once, (void *)(intptr_t)i);
+        err = filch_scope_spawn(f, scope, sleep_once, (void *)(intptr_t)i);
     return err;
 }
 
 FILCH_TASK(int, spend_night, (filch_scope *, scope))
 {
     filch_scope_options options = {.size = sizeof options};
-    int err = filch_scope_open(scope, FILCH_HERE, NULL, &options);
+    int err = filch_scope_open(FILCH_HERE, scope, NULL, &options);
     if (err)
         return err;
     err = spawn_all(FILCH_HERE, scope);
@@ -88,7 +88,7 @@ typedef struct verdict {
     filch_future done;
 } verdict;
 
-static void run_night(filch_slot *f, void *arg)
+static void run_night(filch_frame *f, void *arg)
 {
     verdict *v = arg;
     filch_future_set(&v->done, NULL, FILCH_CALL_ON(f, spend_night, &v->scope));
@@ -111,7 +111,7 @@ int wait_sleepers(const wait_run *run)
     uint64_t look_ns = night.wake_ns - (uint64_t)sleep_ms * 1000000 / 50;
     err = filch_sleep_until(NULL, look_ns);
     long rss_kib = status_kib("VmRSS"), pte_kib = status_kib("VmPTE");
-    err = filch_await(NULL, &v.done, NULL);
+    err = filch_future_get(NULL, &v.done, NULL);
     uint64_t end_ns = probe_clock_ns();
     if (err)
         return err;

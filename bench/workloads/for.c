@@ -7,7 +7,7 @@
 
 #if BENCH_FILCH
 
-static void add_range(filch_slot *f, void *sum, void *unused, size_t begin, size_t end)
+static void add_range(filch_frame *f, void *sum, void *unused, size_t begin, size_t end)
 {
     (void)f;
     (void)unused;

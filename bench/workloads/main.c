@@ -92,7 +92,7 @@ static int start_pool(bench_run *run)
 /* For bench/deque/pools. */
 static void print_counters(const filch_pool *pool)
 {
-    filch_counters c;
+    filch_counters c = {.size = sizeof c};
 
     if (getenv("BENCH_COUNTERS") && filch_pool_counters(pool, &c) == 0)
         printf("COUNTERS stolen %" PRIu64 " lost %" PRIu64 " empty %" PRIu64 "\n", c.stolen, c.lost,

@@ -16,7 +16,7 @@ typedef struct vectors {
 
 #if BENCH_FILCH
 
-static void add_range(filch_slot *f, void *context, size_t begin, size_t end)
+static void add_range(filch_frame *f, void *context, size_t begin, size_t end)
 {
     const vectors *v = context;
     (void)f;

@@ -9,7 +9,7 @@
 
 #if BENCH_FILCH
 
-static void note_start(filch_slot *f, void *unused)
+static void note_start(filch_frame *f, void *unused)
 {
     (void)f;
     (void)unused;

@@ -32,7 +32,7 @@ typedef enum filch_lane {
  * Returns what fn does, or -ECANCELED: the task was cancelled before the call had begun, and it was not made. A call that has begun is waited for. -EINVAL:
  * there is no such lane, or fn is NULL. In fn there is no handle: it must not wait for tasks of a pool that needs this one to go on.
  */
-FILCH_API int filch_blocking(filch_slot *f, filch_lane lane, int (*fn)(void *arg), void *arg);
+FILCH_API int filch_blocking(filch_frame *f, filch_lane lane, int (*fn)(void *arg), void *arg);
 
 #ifdef __cplusplus
 }

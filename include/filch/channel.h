@@ -30,7 +30,7 @@
 #ifndef FILCH_CHANNEL_H
 #define FILCH_CHANNEL_H
 
-#include <filch/wait.h>
+#include <filch/sync.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,13 +48,13 @@ FILCH_API int filch_channel_create(filch_channel **channel, size_t entry_bytes, 
 FILCH_API void filch_channel_destroy(filch_channel *channel);
 
 /* 0; -EPIPE it is closed; -ECANCELED, -ETIMEDOUT, -ENOMEM as of all waits (filch/wait.h); -EINVAL there is a NULL. On an error nothing was sent. */
-FILCH_API int filch_channel_send(filch_slot *f, filch_channel *channel, const void *entry);
-FILCH_API int filch_channel_send_until(filch_slot *f, filch_channel *channel, const void *entry,
+FILCH_API int filch_channel_send(filch_frame *f, filch_channel *channel, const void *entry);
+FILCH_API int filch_channel_send_until(filch_frame *f, filch_channel *channel, const void *entry,
                                        uint64_t deadline_ns);
 
 /* 0; -EPIPE it is closed, and all that was sent has been received; -ECANCELED, -ETIMEDOUT, -ENOMEM; -EINVAL there is a NULL. On an error nothing was received. */
-FILCH_API int filch_channel_receive(filch_slot *f, filch_channel *channel, void *entry);
-FILCH_API int filch_channel_receive_until(filch_slot *f, filch_channel *channel, void *entry,
+FILCH_API int filch_channel_receive(filch_frame *f, filch_channel *channel, void *entry);
+FILCH_API int filch_channel_receive_until(filch_frame *f, filch_channel *channel, void *entry,
                                           uint64_t deadline_ns);
 
 /* Without waiting: -EAGAIN where these would. */
@@ -98,15 +98,15 @@ FILCH_API filch_case filch_case_time(uint64_t deadline_ns);
 
 /*
  * Wait until one of the cases can be done, and do that one: an entry is sent or received (or the channel found closed: result is -EPIPE), a future is
- * complete (result is its error; filch_future_try has its value), a time has come. If several can, one at random. The others have not happened.
+ * complete (result is its error; filch_future_try_get has its value), a time has come. If several can, one at random. The others have not happened.
  *
  * A channel may be in several cases, also to send and to receive: a select does not meet itself, but it meets another. Returns the number of the case, or -ECANCELED, -ENOMEM;
  * -EINVAL there is no case but those of FILCH_CASE_NONE, or more than 64, or a NULL in one.
  */
-FILCH_API int filch_select(filch_slot *f, filch_case *cases, unsigned count);
+FILCH_API int filch_select(filch_frame *f, filch_case *cases, unsigned count);
 
 /* The same without waiting: -EAGAIN where it would. */
-FILCH_API int filch_try_select(filch_case *cases, unsigned count);
+FILCH_API int filch_select_try(filch_case *cases, unsigned count);
 
 #ifdef __cplusplus
 }

@@ -41,9 +41,10 @@
 #include <filch/sort.h>
 #include <filch/strand.h>
 #include <filch/stream.h>
+#include <filch/sync.h>
 #include <filch/task.h>
+#include <filch/time.h>
 #include <filch/trace.h>
 #include <filch/version.h>
-#include <filch/wait.h>
 
 #endif

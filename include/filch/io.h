@@ -47,7 +47,7 @@
 #define FILCH_IO_H
 
 #include <filch/pool.h>
-#include <filch/wait.h>
+#include <filch/sync.h>
 
 #include <fcntl.h>
 #include <string.h>
@@ -117,18 +117,18 @@ struct filch_op {
 };
 
 /* Start it, and wait for its end: what the calls further down do. */
-FILCH_API ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns);
+FILCH_API ssize_t filch_op_run(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
 /* Start it, and go on. It is waited for by the same task, before that ends. With NULL for f it is carried out at once; and so, as a call that the task waits for here, is a read or write at the position of a file, or a write to a device, that would have to wait: their order is kept. Where there is no thread, or no
  * memory, it may wait here, too. 0, or -EINVAL: there is no such operation, or this one
  * has been started and not waited for. */
-FILCH_API int filch_op_start(filch_slot *f, filch_op *op);
+FILCH_API int filch_op_start(filch_frame *f, filch_op *op);
 
 /* Wait for its end. On -ETIMEDOUT and -ECANCELED, too, it is over. */
-FILCH_API ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns);
+FILCH_API ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
 /* Take back one that was started: its wait returns -ECANCELED, unless it is complete. It still has to be waited for. */
-FILCH_API void filch_op_cancel(filch_slot *f, filch_op *op);
+FILCH_API void filch_op_cancel(filch_frame *f, filch_op *op);
 
 /* Has it ended, so that filch_op_wait returns at once? */
 FILCH_API bool filch_op_is_done(filch_op *op);
@@ -304,181 +304,182 @@ FILCH_INLINE filch_op filch_op_getdents(int fd, void *buffer, size_t bytes)
 
 /* Each is filch_op_run of the operation of that name, without a deadline. */
 
-FILCH_INLINE ssize_t filch_read(filch_slot *f, int fd, void *buffer, size_t bytes)
+FILCH_INLINE ssize_t filch_read(filch_frame *f, int fd, void *buffer, size_t bytes)
 {
     filch_op op = filch_op_read(fd, buffer, bytes);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_write(filch_slot *f, int fd, const void *buffer, size_t bytes)
+FILCH_INLINE ssize_t filch_write(filch_frame *f, int fd, const void *buffer, size_t bytes)
 {
     filch_op op = filch_op_write(fd, buffer, bytes);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_pread(filch_slot *f, int fd, void *buffer, size_t bytes, uint64_t offset)
+FILCH_INLINE ssize_t filch_pread(filch_frame *f, int fd, void *buffer, size_t bytes,
+                                 uint64_t offset)
 {
     filch_op op = filch_op_pread(fd, buffer, bytes, offset);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_pwrite(filch_slot *f, int fd, const void *buffer, size_t bytes,
+FILCH_INLINE ssize_t filch_pwrite(filch_frame *f, int fd, const void *buffer, size_t bytes,
                                   uint64_t offset)
 {
     filch_op op = filch_op_pwrite(fd, buffer, bytes, offset);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_readv(filch_slot *f, int fd, const struct iovec *parts, int count)
+FILCH_INLINE ssize_t filch_readv(filch_frame *f, int fd, const struct iovec *parts, int count)
 {
     filch_op op = filch_op_preadv(fd, parts, count, FILCH_HERE_IN_FILE);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_writev(filch_slot *f, int fd, const struct iovec *parts, int count)
+FILCH_INLINE ssize_t filch_writev(filch_frame *f, int fd, const struct iovec *parts, int count)
 {
     filch_op op = filch_op_pwritev(fd, parts, count, FILCH_HERE_IN_FILE);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_recv(filch_slot *f, int fd, void *buffer, size_t bytes, int flags)
+FILCH_INLINE ssize_t filch_recv(filch_frame *f, int fd, void *buffer, size_t bytes, int flags)
 {
     filch_op op = filch_op_recv(fd, buffer, bytes, flags);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_send(filch_slot *f, int fd, const void *buffer, size_t bytes, int flags)
+FILCH_INLINE ssize_t filch_send(filch_frame *f, int fd, const void *buffer, size_t bytes, int flags)
 {
     filch_op op = filch_op_send(fd, buffer, bytes, flags);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_recvmsg(filch_slot *f, int fd, struct msghdr *message, int flags)
+FILCH_INLINE ssize_t filch_recvmsg(filch_frame *f, int fd, struct msghdr *message, int flags)
 {
     filch_op op = filch_op_recvmsg(fd, message, flags);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_sendmsg(filch_slot *f, int fd, const struct msghdr *message, int flags)
+FILCH_INLINE ssize_t filch_sendmsg(filch_frame *f, int fd, const struct msghdr *message, int flags)
 {
     filch_op op = filch_op_sendmsg(fd, message, flags);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE ssize_t filch_splice(filch_slot *f, int from, uint64_t from_offset, int to,
+FILCH_INLINE ssize_t filch_splice(filch_frame *f, int from, uint64_t from_offset, int to,
                                   uint64_t to_offset, size_t bytes, unsigned flags)
 {
     filch_op op = filch_op_splice(from, from_offset, to, to_offset, bytes, flags);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_accept(filch_slot *f, int fd, struct sockaddr *address, socklen_t *length,
+FILCH_INLINE int filch_accept(filch_frame *f, int fd, struct sockaddr *address, socklen_t *length,
                               int flags)
 {
     filch_op op = filch_op_accept(fd, address, length, flags);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_connect(filch_slot *f, int fd, const struct sockaddr *address,
+FILCH_INLINE int filch_connect(filch_frame *f, int fd, const struct sockaddr *address,
                                socklen_t length)
 {
     filch_op op = filch_op_connect(fd, address, length);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_poll(filch_slot *f, int fd, unsigned events)
+FILCH_INLINE int filch_poll(filch_frame *f, int fd, unsigned events)
 {
     filch_op op = filch_op_poll(fd, events);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_shutdown(filch_slot *f, int fd, int how)
+FILCH_INLINE int filch_shutdown(filch_frame *f, int fd, int how)
 {
     filch_op op = filch_op_shutdown(fd, how);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_openat(filch_slot *f, int at, const char *path, int flags, mode_t mode)
+FILCH_INLINE int filch_openat(filch_frame *f, int at, const char *path, int flags, mode_t mode)
 {
     filch_op op = filch_op_openat(at, path, flags, mode);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_open(filch_slot *f, const char *path, int flags, mode_t mode)
+FILCH_INLINE int filch_open(filch_frame *f, const char *path, int flags, mode_t mode)
 {
     filch_op op = filch_op_openat(FILCH_CWD, path, flags, mode);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_close(filch_slot *f, int fd)
+FILCH_INLINE int filch_close(filch_frame *f, int fd)
 {
     filch_op op = filch_op_close(fd);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_statx(filch_slot *f, int at, const char *path, int flags, unsigned mask,
+FILCH_INLINE int filch_statx(filch_frame *f, int at, const char *path, int flags, unsigned mask,
                              struct statx *result)
 {
     filch_op op = filch_op_statx(at, path, flags, mask, result);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_fsync(filch_slot *f, int fd, bool data_only)
+FILCH_INLINE int filch_fsync(filch_frame *f, int fd, bool data_only)
 {
     filch_op op = filch_op_fsync(fd, data_only);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_renameat(filch_slot *f, int at, const char *path, int new_at,
+FILCH_INLINE int filch_renameat(filch_frame *f, int at, const char *path, int new_at,
                                 const char *new_path, unsigned flags)
 {
     filch_op op = filch_op_renameat(at, path, new_at, new_path, flags);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_rename(filch_slot *f, const char *path, const char *new_path)
+FILCH_INLINE int filch_rename(filch_frame *f, const char *path, const char *new_path)
 {
     filch_op op = filch_op_renameat(FILCH_CWD, path, FILCH_CWD, new_path, 0);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_unlinkat(filch_slot *f, int at, const char *path, int flags)
+FILCH_INLINE int filch_unlinkat(filch_frame *f, int at, const char *path, int flags)
 {
     filch_op op = filch_op_unlinkat(at, path, flags);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_unlink(filch_slot *f, const char *path)
+FILCH_INLINE int filch_unlink(filch_frame *f, const char *path)
 {
     filch_op op = filch_op_unlinkat(FILCH_CWD, path, 0);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_mkdirat(filch_slot *f, int at, const char *path, mode_t mode)
+FILCH_INLINE int filch_mkdirat(filch_frame *f, int at, const char *path, mode_t mode)
 {
     filch_op op = filch_op_mkdirat(at, path, mode);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-FILCH_INLINE int filch_mkdir(filch_slot *f, const char *path, mode_t mode)
+FILCH_INLINE int filch_mkdir(filch_frame *f, const char *path, mode_t mode)
 {
     filch_op op = filch_op_mkdirat(FILCH_CWD, path, mode);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
 /* The whole buffer, however many system calls that takes. Returns `bytes`, or -errno; then some of it may have been written. -EIO: the system call wrote nothing, and said nothing. */
-FILCH_API ssize_t filch_write_all(filch_slot *f, int fd, const void *buffer, size_t bytes);
-FILCH_API ssize_t filch_send_all(filch_slot *f, int fd, const void *buffer, size_t bytes,
+FILCH_API ssize_t filch_write_all(filch_frame *f, int fd, const void *buffer, size_t bytes);
+FILCH_API ssize_t filch_send_all(filch_frame *f, int fd, const void *buffer, size_t bytes,
                                  int flags);
 
 /* Until the buffer is full, or there is no more: then less than `bytes`. */
-FILCH_API ssize_t filch_read_all(filch_slot *f, int fd, void *buffer, size_t bytes);
+FILCH_API ssize_t filch_read_all(filch_frame *f, int fd, void *buffer, size_t bytes);
 
 /* So many bytes of a file to a socket or a pipe, from this offset on. Returns how many; fewer: the file has no more. */
-FILCH_API ssize_t filch_sendfile(filch_slot *f, int to, int from, uint64_t offset, size_t bytes);
+FILCH_API ssize_t filch_sendfile(filch_frame *f, int to, int from, uint64_t offset, size_t bytes);
 
 /* As getaddrinfo(3), whose results it returns; EAI_CANCELED when the task was cancelled before it began. freeaddrinfo(3) frees the list. */
-FILCH_API int filch_getaddrinfo(filch_slot *f, const char *host, const char *service,
+FILCH_API int filch_getaddrinfo(filch_frame *f, const char *host, const char *service,
                                 const struct addrinfo *hints, struct addrinfo **list);
 
 /* ---- directories ------------------------------------------------------------------------------- */
@@ -498,12 +499,12 @@ typedef struct filch_dirent {
 } filch_dirent;
 
 /* 0 or -errno. */
-FILCH_API int filch_dir_open(filch_slot *f, filch_dir *dir, int at, const char *path);
+FILCH_API int filch_dir_open(filch_frame *f, filch_dir *dir, int at, const char *path);
 
 /* 1: there is an entry; 0: there is none any more; or -errno. */
-FILCH_API int filch_dir_next(filch_slot *f, filch_dir *dir, filch_dirent *entry);
+FILCH_API int filch_dir_next(filch_frame *f, filch_dir *dir, filch_dirent *entry);
 
-FILCH_API void filch_dir_close(filch_slot *f, filch_dir *dir);
+FILCH_API void filch_dir_close(filch_frame *f, filch_dir *dir);
 
 /* ---- how ----------------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /*
  * Loops: for, reduce and invoke on top of fork and join. No grain to choose.
  *
- *     static void scale(filch_slot *f, void *context, size_t begin, size_t end)
+ *     static void scale(filch_frame *f, void *context, size_t begin, size_t end)
  *     {
  *         double *x = context;
  *         for (size_t i = begin; i < end; i++)
@@ -32,10 +32,10 @@ extern "C" {
 #endif
 
 /* Do the work for the indices begin ... end - 1. */
-typedef void filch_for_fn(filch_slot *f, void *context, size_t begin, size_t end);
+typedef void filch_for_fn(filch_frame *f, void *context, size_t begin, size_t end);
 
 /* Call `body` on parts of [begin, end) that together are all of it, in any order, in parallel. */
-FILCH_API void filch_for(filch_slot *f, size_t begin, size_t end, filch_for_fn *body,
+FILCH_API void filch_for(filch_frame *f, size_t begin, size_t end, filch_for_fn *body,
                          void *context);
 
 /*
@@ -47,7 +47,7 @@ typedef struct filch_reducer {
     /* Make *accumulator neutral: merging it changes nothing. NULL: all bytes zero. */
     void (*init)(void *accumulator, void *context);
     /* Add the indices begin ... end - 1 to *accumulator, which has all smaller ones of its part. */
-    void (*add)(filch_slot *f, void *accumulator, void *context, size_t begin, size_t end);
+    void (*add)(filch_frame *f, void *accumulator, void *context, size_t begin, size_t end);
     /* Add *right, which has larger indices, to *left. */
     void (*merge)(void *left, const void *right, void *context);
 } filch_reducer;
@@ -58,7 +58,7 @@ typedef struct filch_reducer {
  * Where the range is split depends on who is idle. For a merge that is associative only nearly, like the
  * addition of floating-point numbers, the result may differ in the last bits from run to run.
  */
-FILCH_API void filch_reduce(filch_slot *f, size_t begin, size_t end, const filch_reducer *reducer,
+FILCH_API void filch_reduce(filch_frame *f, size_t begin, size_t end, const filch_reducer *reducer,
                             void *context, void *result);
 
 /*
@@ -68,7 +68,7 @@ FILCH_API void filch_reduce(filch_slot *f, size_t begin, size_t end, const filch
  * Returns 0, or -ENOMEM: there was no memory for an accumulator of more than 512 bytes, and *result means
  * nothing. (filch_reduce needs no more memory than it can get.)
  */
-FILCH_API int filch_reduce_fixed(filch_slot *f, size_t begin, size_t end, size_t leaf,
+FILCH_API int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
                                  const filch_reducer *reducer, void *context, void *result);
 
 /* A function to call and its argument. */
@@ -78,7 +78,7 @@ typedef struct filch_call {
 } filch_call;
 
 /* Make `count` calls in parallel. */
-FILCH_API void filch_invoke(filch_slot *f, const filch_call *calls, size_t count);
+FILCH_API void filch_invoke(filch_frame *f, const filch_call *calls, size_t count);
 
 #ifdef __cplusplus
 }

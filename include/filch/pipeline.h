@@ -2,7 +2,7 @@
 /*
  * Pipelines: items flow through stages, several at once.
  *
- *     static int read_block(filch_slot *f, void *in, void **item)       the first stage makes items
+ *     static int read_block(filch_frame *f, void *in, void **item)       the first stage makes items
  *     {
  *         struct block *block = block_read(in);
  *         if (!block)
@@ -10,11 +10,11 @@
  *         *item = block;
  *         return 0;
  *     }
- *     static int compress(filch_slot *f, void *context, void **item)    those between change or replace them
+ *     static int compress(filch_frame *f, void *context, void **item)    those between change or replace them
  *     {
  *         return block_compress(*item);                                 0 or -errno
  *     }
- *     static int write_block(filch_slot *f, void *out, void **item)     the last uses them up
+ *     static int write_block(filch_frame *f, void *out, void **item)     the last uses them up
  *     {
  *         return block_write_and_free(out, *item);
  *     }
@@ -55,7 +55,7 @@ extern "C" {
  * One item in one stage; `f` is the handle of the task. The first stage finds *item NULL and sets it; others may set it to something else. An item that is
  * NULL on return is done with, and later stages do not see it. Returns 0, FILCH_PIPELINE_END or -errno.
  */
-typedef int filch_stage_fn(filch_slot *f, void *context, void **item);
+typedef int filch_stage_fn(filch_frame *f, void *context, void **item);
 
 typedef struct filch_stage {
     filch_stage_fn *fn;
@@ -84,7 +84,7 @@ typedef struct filch_pipeline_options {
  * Returns 0; the first error of a stage; -ETIMEDOUT; -ECANCELED the caller is cancelled; -ENOMEM; -EOWNERDEAD as of filch_scope_open; -EINVAL there is no pool, no stage, one without a function, or the
  * options are not those of this library. After -EINVAL no stage was called; nor after -ENOMEM, unless it was the stack of a further task that there was no memory for.
  */
-FILCH_API int filch_pipeline_run(filch_slot *f, filch_pool *pool, const filch_stage *stages,
+FILCH_API int filch_pipeline_run(filch_frame *f, filch_pool *pool, const filch_stage *stages,
                                  unsigned stage_count, const filch_pipeline_options *options);
 
 #ifdef __cplusplus

@@ -29,7 +29,7 @@ extern "C" {
 typedef struct filch_pool filch_pool;
 
 /* A task without macros. `f` is the handle of the strand it runs on. */
-typedef void filch_fn(filch_slot *f, void *arg);
+typedef void filch_fn(filch_frame *f, void *arg);
 
 /* Where tasks wait until they run. The first is the fastest by far; the others are there to be compared with, each described in its header
  * in filch/deque/. Programs give the same answers with all of them. */
@@ -51,11 +51,11 @@ typedef enum filch_victim_policy {
 } filch_victim_policy;
 
 /* How long a worker without work keeps looking before it sleeps in the kernel. */
-typedef enum filch_wait_policy {
-    FILCH_WAIT_BALANCED, /* 50 us: work that follows closely finds it awake; less, down to 3, after waiting in vain */
-    FILCH_WAIT_LATENCY, /* 1 ms */
-    FILCH_WAIT_POWER,   /* not at all */
-} filch_wait_policy;
+typedef enum filch_spin_policy {
+    FILCH_SPIN_BALANCED, /* 50 us: work that follows closely finds it awake; less, down to 3, after waiting in vain */
+    FILCH_SPIN_LATENCY, /* 1 ms */
+    FILCH_SPIN_POWER,   /* not at all */
+} filch_spin_policy;
 
 /* Zero means the default, everywhere but in `size`. */
 typedef struct filch_options {
@@ -64,7 +64,7 @@ typedef struct filch_options {
     size_t stack_bytes; /* of each strand; 0: 8 MiB of address space, touched as needed */
     filch_deque_kind deque;
     filch_victim_policy victim;
-    filch_wait_policy wait;
+    filch_spin_policy spin;
     bool pin; /* keep each thread on a CPU of its own, physical cores first */
     bool
         report_overflow; /* say which strand overflowed its stack: installs a handler for SIGSEGV */

@@ -42,12 +42,12 @@ typedef int filch_compare_fn(const void *a, const void *b, void *context);
 
 /* Sort `count` elements of `size` bytes in place. For tasks: `f` is the caller's handle. Returns
  * when the array is sorted; it does not fail. */
-FILCH_API void filch_sort(filch_slot *f, void *base, size_t count, size_t size,
+FILCH_API void filch_sort(filch_frame *f, void *base, size_t count, size_t size,
                           filch_compare_fn *compare, void *context);
 
 /* The same, and elements that compare equal keep their order. Allocates a second array meanwhile.
  * Without memory for that it merges in place, which takes a few times as long: it does not fail. */
-FILCH_API void filch_sort_stable(filch_slot *f, void *base, size_t count, size_t size,
+FILCH_API void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size,
                                  filch_compare_fn *compare, void *context);
 
 /* The two for any thread: like FILCH_RUN they run a task in the pool and wait for it, and where

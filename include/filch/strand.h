@@ -13,7 +13,7 @@
  * The page that begins at the aligned address holds what every task uses: the top of the stack, the header and the
  * first slots. A small task touches no other.
  *
- * A handle, `filch_slot *f` everywhere in this library, is the address of the next free slot. It says
+ * A handle, `filch_frame *f` everywhere in this library, is the address of the next free slot. It says
  * both where the next fork goes and, masked, which strand the code runs on. It is passed from
  * function to function in a register, so the fast path reads no thread-local variable and
  * stays right when a strand moves to another thread.
@@ -48,9 +48,13 @@ extern "C" {
 
 typedef struct filch_slot filch_slot;
 
+/* What functions that fork, join or wait take as `filch_frame *f`: the place of the calling task on
+ * its strand. It is the address of the next free slot, so it has the slot's type. */
+typedef struct filch_slot filch_frame;
+
 /* Runs the task in `task` on the strand of `f`, reading its arguments from the slot and leaving its
  * result there. */
-typedef void filch_thunk(filch_slot *f, filch_slot *task);
+typedef void filch_thunk(filch_frame *f, filch_slot *task);
 
 /* One task: a cache line, so that a thief who works on one does not disturb its neighbours. */
 struct filch_slot {
@@ -85,14 +89,14 @@ typedef struct filch_region {
 #define FILCH_LIMITS(f) (&((filch_region *)((uintptr_t)(f) & ~(FILCH_REGION_BYTES - 1)))->limits)
 
 /* True when fork must take the slow path for the task just written to `f`. */
-FILCH_INLINE bool filch_fork_is_slow(const filch_slot *f)
+FILCH_INLINE bool filch_fork_is_slow(const filch_frame *f)
 {
     /* relaxed: a hint that the slow path checks again, or the owner's own value. */
     return __builtin_expect(f >= filch_load_relaxed(&FILCH_LIMITS(f)->fork_limit), 0);
 }
 
 /* True when the join of `f` must take the slow path. */
-FILCH_INLINE bool filch_join_is_slow(const filch_slot *f)
+FILCH_INLINE bool filch_join_is_slow(const filch_frame *f)
 {
     /* relaxed: a hint that the slow path checks again, or the owner's own value. */
     return __builtin_expect(f < filch_load_relaxed(&FILCH_LIMITS(f)->join_limit), 0);
@@ -100,15 +104,15 @@ FILCH_INLINE bool filch_join_is_slow(const filch_slot *f)
 
 /* Publish the tasks up to `f` if somebody wants them. Returns the task's slot: f, or the end of the region when that is
  * full. A task there is never published; its join runs it. */
-FILCH_API filch_slot *filch_fork_slow(filch_slot *f) __attribute__((cold));
+FILCH_API filch_slot *filch_fork_slow(filch_frame *f) __attribute__((cold));
 
 /* The same for a task without a handle of its own: when the region is full, either the tasks
  * above `mark` are joined to make room, or the task is run at once. */
-FILCH_API filch_slot *filch_spawn_slow(filch_slot *f, filch_slot *mark) __attribute__((cold));
+FILCH_API filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark) __attribute__((cold));
 
 /* True when the task in `f` is still the caller's to run. Otherwise it was stolen and is complete
  * on return; the strand was suspended meanwhile if need be. */
-FILCH_API bool filch_join_slow(filch_slot *f) __attribute__((cold));
+FILCH_API bool filch_join_slow(filch_frame *f) __attribute__((cold));
 
 #ifdef __cplusplus
 }

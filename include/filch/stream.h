@@ -5,7 +5,7 @@
  *     filch_stream incoming;
  *     filch_stream_accept(&incoming, listener, 0);
  *     while ((fd = (int)filch_stream_next(f, &incoming, FILCH_NO_DEADLINE)) >= 0)
- *         if (filch_spawn(f, &scope, serve, (void *)(intptr_t)fd))
+ *         if (filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd))
  *             filch_close(f, fd);
  *     filch_stream_close(f, &incoming);
  *
@@ -80,10 +80,10 @@ FILCH_API void filch_stream_recv(filch_stream *stream, int fd, int flags);
  * The next one: a descriptor, closed on exec; or how many bytes there are at stream->data, 0 at the end. Or -errno; then another call goes on, if the descriptor allows. -ETIMEDOUT: none has come until then (or, of the first call on a ring, none was seen: it only asks);
  * -ECANCELED: the task is cancelled, or another has closed the descriptor. What comes then is kept for the next call. -ENOMEM: something came, and there was no memory to keep it; of bytes no more come then.
  */
-FILCH_API ssize_t filch_stream_next(filch_slot *f, filch_stream *stream, uint64_t deadline_ns);
+FILCH_API ssize_t filch_stream_next(filch_frame *f, filch_stream *stream, uint64_t deadline_ns);
 
 /* Take the request back. By a task, if a task has used it. Connections that came and were not asked for are closed, and such bytes are gone. The descriptor stays open. */
-FILCH_API void filch_stream_close(filch_slot *f, filch_stream *stream);
+FILCH_API void filch_stream_close(filch_frame *f, filch_stream *stream);
 
 #ifdef __cplusplus
 }

@@ -28,22 +28,29 @@ extern "C" {
     X(sleeps)      /* times it went to sleep in the kernel */                                      \
     X(wakes)       /* times it woke another worker */
 
+/* `size` is sizeof(filch_counters), set by the caller: a newer library fills in what fits. */
 typedef struct filch_counters {
+    size_t size;
 #define FILCH_COUNTER_FIELD(name) uint64_t name;
     FILCH_COUNTERS(FILCH_COUNTER_FIELD)
 #undef FILCH_COUNTER_FIELD
 } filch_counters;
 
-/* The counters of one worker. Returns 0, or -EINVAL: there is no such pool or worker. */
+/*
+ *     filch_counters counters = {.size = sizeof counters};
+ *     filch_pool_counters(pool, &counters);
+ *
+ * The counters of one worker, or the sum over all workers. Returns 0, or -EINVAL: there is no such
+ * pool or worker, or `size` was not set. A counter that this library does not have is 0.
+ */
 FILCH_API int filch_worker_counters(const filch_pool *pool, unsigned worker_index,
                                     filch_counters *counters);
 
-/* The sum over all workers. Returns 0 or -EINVAL. */
 FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counters);
 
 /* Print all strands of the pool, and what each waits for. From any thread; the pool goes on meanwhile. Returns 0, -EINVAL, or -EIO. In gdb,
  * scripts/gdb/filch.py does the same, with backtraces. */
-FILCH_API int filch_dump(filch_pool *pool, FILE *out);
+FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
 
 #ifdef __cplusplus
 }

@@ -11,10 +11,9 @@
 #include <filch/deque.h>
 #include <filch/pool.h>
 
-struct filch_strand;
-
 typedef struct filch_kind {
     const char *name;
+    filch_deque_kind which;
     size_t bytes; /* of the deque */
     bool
         is_claimed; /* who gets an entry must claim its task: the owner takes what it wants, and not what comes next */
@@ -34,12 +33,13 @@ typedef struct filch_kind {
         void *deque); /* the owner lets thieves have all that is there; NULL: they have it anyway */
     size_t (*size_hint)(void *deque);
     void (*fini)(void *deque);
-
-    /* Filled in by src/join/kinds.c: filch_fork_slow; a fork that wakes nobody; filch_join_slow. On the strand of the task. */
-    filch_slot *(*fork)(filch_slot *task, struct filch_strand *strand);
-    void (*fork_quietly)(filch_slot *task, struct filch_strand *strand);
-    bool (*join)(filch_slot *task, struct filch_strand *strand);
 } filch_kind;
+
+/* Chase-Lev, which src/fork/kinds.c recognises by its address. */
+extern const filch_kind filch_chaselev_kind;
+
+/* "split, locked, ...": for messages. */
+extern const char filch_kind_names[];
 
 /* False: there is no such kind. *kind is NULL for the split stack. */
 bool filch_kind_find(filch_deque_kind which, const filch_kind **kind);

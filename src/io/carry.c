@@ -4,10 +4,10 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "block/blocking.h"
 #include "io/io.h"
 #include "io/op.h"
-#include "join/blocking.h"
-#include "join/spawn.h"
+#include "wait/spawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +62,7 @@ static int duplicate(int fd)
 }
 
 /* Between two tries, for a time that grows. 0; or -ETIMEDOUT, -ECANCELED: there is to be no other. */
-static int pause_until(filch_slot *f, uint64_t *pause_ns, uint64_t deadline_ns)
+static int pause_until(filch_frame *f, uint64_t *pause_ns, uint64_t deadline_ns)
 {
     uint64_t now_ns = filch_clock_ns(), next_ns = now_ns + *pause_ns;
 
@@ -74,7 +74,7 @@ static int pause_until(filch_slot *f, uint64_t *pause_ns, uint64_t deadline_ns)
 }
 
 /* On a thread for calls that block. The task waits; if it is cancelled, or its deadline passes, or its descriptor is closed, before the call has begun, that was all. */
-static void call_blocking(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
+static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
     call c = {.io = io, .op = op, .deadline_ns = deadline_ns, .own_fd = duplicate(op->fd)};
 
@@ -102,7 +102,7 @@ static void call_blocking(filch_slot *f, filch_io *io, filch_op *op, uint64_t de
 
 /* Nothing tells when it can go on: a socket of this machine whose listener has no room in its queue, a descriptor that epoll has no memory for, or anything in a pool that has got no threads. So it is tried again and again,
  * with pauses that grow. */
-static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
+static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
     filch_ready *ready = filch_io_ready(io);
     uint64_t pause_ns = FIRST_PAUSE_NS;
@@ -126,7 +126,7 @@ static void try_until(filch_slot *f, filch_io *io, filch_op *op, uint64_t deadli
     filch_io_count_op(io->pool, op, -1u);
 }
 
-void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call,
+void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, bool is_call,
                         uint64_t deadline_ns)
 {
     if (is_call)
@@ -145,7 +145,7 @@ typedef struct carrier {
     bool is_call;
 } carrier;
 
-static void carry(filch_slot *f, filch_spawned *spawned, int refused)
+static void carry(filch_frame *f, filch_spawned *spawned, int refused)
 {
     carrier *c = spawned->arg;
 
@@ -161,7 +161,7 @@ bool filch_op_leave_to_task(filch_io *io, filch_op *op, bool is_call)
     filch_spawned *spawned;
     carrier *c = filch_calloc(1, sizeof *c);
 
-    if (!c || filch_scope_open(&c->scope, NULL, io->pool, NULL))
+    if (!c || filch_scope_open(NULL, &c->scope, io->pool, NULL))
         goto free_carrier;
     if (filch_spawn_task(NULL, &c->scope, carry, 0, &spawned))
         goto close_scope;
@@ -188,10 +188,10 @@ void filch_op_cancel_task(filch_op *op)
     filch_scope_cancel(&c->scope);
 }
 
-void filch_op_end_task(filch_slot *f, filch_op *op)
+void filch_op_end_task(filch_frame *f, filch_op *op)
 {
     carrier *c = op->carrier;
-    filch_slot *shield = filch_shield(f);
+    filch_frame *shield = filch_shield(f);
 
     filch_scope_close(f, &c->scope);
     filch_unshield(f, shield);

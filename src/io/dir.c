@@ -89,7 +89,7 @@ bool filch_dir_call_at_once(filch_pool *pool, filch_op *op)
     return true;
 }
 
-int filch_dir_open(filch_slot *f, filch_dir *dir, int at, const char *path)
+int filch_dir_open(filch_frame *f, filch_dir *dir, int at, const char *path)
 {
     int fd = filch_openat(f, at, path, O_RDONLY | O_DIRECTORY, 0);
 
@@ -107,7 +107,7 @@ static bool is_dot(const char *name)
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-int filch_dir_next(filch_slot *f, filch_dir *dir, filch_dirent *result)
+int filch_dir_next(filch_frame *f, filch_dir *dir, filch_dirent *result)
 {
     for (;;) {
         if (dir->at == dir->end) {
@@ -127,7 +127,7 @@ int filch_dir_next(filch_slot *f, filch_dir *dir, filch_dirent *result)
     }
 }
 
-void filch_dir_close(filch_slot *f, filch_dir *dir)
+void filch_dir_close(filch_frame *f, filch_dir *dir)
 {
     filch_close(f, dir->fd);
     free(dir->buffer);
@@ -135,7 +135,7 @@ void filch_dir_close(filch_slot *f, filch_dir *dir)
 }
 
 /* Through memory: what lies in the cache of the kernel is copied twice, and nothing waits for the disk. */
-ssize_t filch_sendfile(filch_slot *f, int to, int from, uint64_t offset, size_t bytes)
+ssize_t filch_sendfile(filch_frame *f, int to, int from, uint64_t offset, size_t bytes)
 {
     size_t done = 0, room = bytes < COPY_BYTES ? bytes : COPY_BYTES;
     char *buffer = room ? malloc(room) : NULL;

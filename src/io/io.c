@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "join/join.h"
-#include "join/wait.h"
+#include "fork/fork.h"
+#include "wait/wait.h"
 
 #include <errno.h>
 #include <filch/blocking.h>
@@ -196,7 +196,7 @@ const char *filch_pool_io(filch_pool *pool)
 /* ---- where it is carried out ----------------------------------------------------------------------- */
 
 /* A strand that a guest runs, whose thread is not the pool's, goes on elsewhere first. False: there is nobody else. */
-static bool move_to_thread(filch_slot *f, filch_strand *strand)
+static bool move_to_thread(filch_frame *f, filch_strand *strand)
 {
     while (strand->worker->is_visited) {
         if (!filch_pool_may_have_threads(strand->pool))
@@ -207,7 +207,7 @@ static bool move_to_thread(filch_slot *f, filch_strand *strand)
     return true;
 }
 
-filch_ring *filch_io_ring(filch_slot *f, filch_strand *strand)
+filch_ring *filch_io_ring(filch_frame *f, filch_strand *strand)
 {
     filch_io *io = move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
     filch_source *source = io ? get_source(io, strand->worker) : NULL;
@@ -253,7 +253,7 @@ void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change)
 /* ---- start ---------------------------------------------------------------------------------------- */
 
 /* Before a close. */
-static void take_back_all(filch_slot *f, filch_io *io, int fd);
+static void take_back_all(filch_frame *f, filch_io *io, int fd);
 
 bool filch_op_try_at_once(filch_op *op)
 {
@@ -263,7 +263,7 @@ bool filch_op_try_at_once(filch_op *op)
 }
 
 /* True: it flies. False: it has ended, with op->result. `is_left`: the task goes on. */
-static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns,
+static bool launch(filch_frame *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns,
                    bool is_left)
 {
     op->strand = NULL;
@@ -330,7 +330,7 @@ static bool launch(filch_slot *f, filch_strand *strand, filch_op *op, uint64_t d
 }
 
 /* The strand, if its task can be suspended; NULL: block the thread. */
-static filch_strand *strand_of(filch_slot *f)
+static filch_strand *strand_of(filch_frame *f)
 {
     filch_strand *strand = f ? filch_strand_of(f) : NULL;
     return filch_strand_can_leave(strand) ? strand : NULL;
@@ -341,7 +341,7 @@ static bool is_known(const filch_op *op)
     return op && op->code > FILCH_OP_NONE && op->code < FILCH_OP_COUNT;
 }
 
-int filch_op_start(filch_slot *f, filch_op *op)
+int filch_op_start(filch_frame *f, filch_op *op)
 {
     filch_strand *strand = strand_of(f);
 
@@ -369,7 +369,7 @@ bool filch_op_is_done(filch_op *op)
     return filch_op_has_ended(op);
 }
 
-int filch_op_await_end(filch_slot *f, filch_op *op, uint64_t deadline_ns)
+int filch_op_await_end(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 {
     filch_waiting waiting;
 
@@ -385,9 +385,9 @@ int filch_op_await_end(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 }
 
 /* Take it back, and wait until nobody has anything to do with it any more. */
-static void take_back(filch_slot *f, filch_op *op)
+static void take_back(filch_frame *f, filch_op *op)
 {
-    filch_slot *shield = filch_shield(f);
+    filch_frame *shield = filch_shield(f);
     uint64_t patience_ns = FILCH_RING_PATIENCE_NS;
 
     if (op->carrier) {
@@ -409,7 +409,7 @@ static void take_back(filch_slot *f, filch_op *op)
     filch_unshield(f, shield);
 }
 
-static void take_back_all(filch_slot *f, filch_io *io, int fd)
+static void take_back_all(filch_frame *f, filch_io *io, int fd)
 {
     filch_fd *known = filch_io_fd(io, fd);
 
@@ -422,7 +422,7 @@ static void take_back_all(filch_slot *f, filch_io *io, int fd)
         return;
     /* relaxed: as in filch_io_closings. */
     filch_fetch_add_relaxed(&known->closings, 1);
-    filch_slot *shield = filch_shield(f);
+    filch_frame *shield = filch_shield(f);
     filch_lock_acquire(&io->lock);
     filch_ring *ring = io->rings;
     filch_ready *ready = io->ready;
@@ -445,7 +445,7 @@ static void take_back_all(filch_slot *f, filch_io *io, int fd)
     filch_unshield(f, shield);
 }
 
-void filch_op_cancel(filch_slot *f, filch_op *op)
+void filch_op_cancel(filch_frame *f, filch_op *op)
 {
     /* relaxed: the caller's own, or it flies; whether it is done is looked at by take_back. */
     if (strand_of(f) && op && filch_load_relaxed(&op->state) != FILCH_OP_IDLE &&
@@ -453,7 +453,7 @@ void filch_op_cancel(filch_slot *f, filch_op *op)
         take_back(f, op);
 }
 
-ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
+ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 {
     /* relaxed: the caller's own, or it flies. */
     if (!is_known(op) || filch_load_relaxed(&op->state) == FILCH_OP_IDLE)
@@ -485,7 +485,7 @@ ssize_t filch_op_wait(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 }
 
 /* Where there is always something to read, a task would never wait, and keep its worker: so now and then it lets others run, and learns that it is cancelled. A close happens in any case. */
-static int take_turn(filch_slot *f, filch_strand *strand, const filch_op *op)
+static int take_turn(filch_frame *f, filch_strand *strand, const filch_op *op)
 {
     if (strand->at_once < AT_ONCE_MAX || op->code == FILCH_OP_close)
         return 0;
@@ -493,7 +493,7 @@ static int take_turn(filch_slot *f, filch_strand *strand, const filch_op *op)
     return filch_yield(f);
 }
 
-ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns)
+ssize_t filch_op_run(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 {
     filch_strand *strand = strand_of(f);
 
@@ -514,7 +514,7 @@ ssize_t filch_op_run(filch_slot *f, filch_op *op, uint64_t deadline_ns)
 
 /* ---- several at once ------------------------------------------------------------------------------ */
 
-ssize_t filch_write_all(filch_slot *f, int fd, const void *buffer, size_t bytes)
+ssize_t filch_write_all(filch_frame *f, int fd, const void *buffer, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t count = filch_write(f, fd, (const char *)buffer + done, bytes - done);
@@ -525,7 +525,7 @@ ssize_t filch_write_all(filch_slot *f, int fd, const void *buffer, size_t bytes)
     return (ssize_t)bytes;
 }
 
-ssize_t filch_send_all(filch_slot *f, int fd, const void *buffer, size_t bytes, int flags)
+ssize_t filch_send_all(filch_frame *f, int fd, const void *buffer, size_t bytes, int flags)
 {
     for (size_t done = 0; done < bytes;) {
         ssize_t count = filch_send(f, fd, (const char *)buffer + done, bytes - done, flags);
@@ -536,7 +536,7 @@ ssize_t filch_send_all(filch_slot *f, int fd, const void *buffer, size_t bytes, 
     return (ssize_t)bytes;
 }
 
-ssize_t filch_read_all(filch_slot *f, int fd, void *buffer, size_t bytes)
+ssize_t filch_read_all(filch_frame *f, int fd, void *buffer, size_t bytes)
 {
     size_t done = 0;
 
@@ -565,7 +565,7 @@ static int resolve(void *arg)
     return getaddrinfo(q->host, q->service, q->hints, q->list);
 }
 
-int filch_getaddrinfo(filch_slot *f, const char *host, const char *service,
+int filch_getaddrinfo(filch_frame *f, const char *host, const char *service,
                       const struct addrinfo *hints, struct addrinfo **list)
 {
     query q = {host, service, hints, list};

@@ -57,7 +57,7 @@ typedef struct filch_io {
 filch_io *filch_io_get(filch_pool *pool);
 
 /* The ring of the thread that runs this strand, which goes on on a thread of the pool for that; NULL: there is none. */
-filch_ring *filch_io_ring(filch_slot *f, filch_strand *strand);
+filch_ring *filch_io_ring(filch_frame *f, filch_strand *strand);
 
 /* For what is not by rings; NULL: there is no memory, or no descriptor, for it. */
 filch_ready *filch_io_ready(filch_io *io);
@@ -78,7 +78,7 @@ static inline bool filch_io_has_closed(filch_io *io, const filch_op *op)
 }
 
 /* Wait until it has ended: 0; or -ETIMEDOUT, -ECANCELED: it flies on. */
-int filch_op_await_end(filch_slot *f, filch_op *op, uint64_t deadline_ns);
+int filch_op_await_end(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
 /* Strands that go on, in the order in which their operations ended. */
 typedef struct filch_ended {
@@ -245,7 +245,7 @@ void filch_ready_cancel_all(filch_ready *ready, filch_op *cancel);
 /* ---- neither: carry.c --------------------------------------------------------------------------- */
 
 /* As a call, on a thread that may block; or by trying it again and again. The task waits for op->result. */
-void filch_op_carry_out(filch_slot *f, filch_io *io, filch_op *op, bool is_call,
+void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, bool is_call,
                         uint64_t deadline_ns);
 
 /* The same by a task of its own, while this one goes on. It flies already, and nobody else knows it. False: there is no memory. */
@@ -253,6 +253,6 @@ bool filch_op_leave_to_task(filch_io *io, filch_op *op, bool is_call);
 
 /* Take it back; and when it is DONE, which it has said as its last, let go of that task. */
 void filch_op_cancel_task(filch_op *op);
-void filch_op_end_task(filch_slot *f, filch_op *op);
+void filch_op_end_task(filch_frame *f, filch_op *op);
 
 #endif

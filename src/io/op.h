@@ -9,7 +9,7 @@
  *      '----- filch_op_wait returns --- DONE
  *
  * The task that starts an operation is the one that waits for it, so `strand` does not change while it flies. Whoever ends it writes the result, then DONE, and touches nothing of it after that: it
- * may lie on the stack of a task that goes on at once. The strand stays a strand, and its turn makes a late wake-up harmless (strand/wait.h).
+ * may lie on the stack of a task that goes on at once. The strand stays a strand, and its turn makes a late wake-up harmless (strand/wait_word.h).
  *
  * Edges
  *   op-started  filch_op_fly, filch_op_hand_on -> filch_op_meet

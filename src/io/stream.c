@@ -5,7 +5,7 @@
 #include "io/stream.h"
 
 #include "io/io.h"
-#include "join/wait.h"
+#include "wait/wait.h"
 
 #include <errno.h>
 #include <filch/scope.h>
@@ -45,7 +45,7 @@ static void give_back(filch_stream *stream)
 /* ---- one by one ---------------------------------------------------------------------------------- */
 
 /* A buffer only while there is something in it: most of many connections are silent. */
-static ssize_t recv_one(filch_slot *f, filch_stream *stream, uint64_t deadline_ns)
+static ssize_t recv_one(filch_frame *f, filch_stream *stream, uint64_t deadline_ns)
 {
     for (;;) {
         if (!stream->own_buffer)
@@ -67,7 +67,7 @@ static ssize_t recv_one(filch_slot *f, filch_stream *stream, uint64_t deadline_n
     }
 }
 
-static ssize_t next_one(filch_slot *f, filch_stream *stream, uint64_t deadline_ns)
+static ssize_t next_one(filch_frame *f, filch_stream *stream, uint64_t deadline_ns)
 {
     if (stream->code == FILCH_OP_recv)
         return recv_one(f, stream, deadline_ns);
@@ -78,7 +78,7 @@ static ssize_t next_one(filch_slot *f, filch_stream *stream, uint64_t deadline_n
 /* ---- on a ring ------------------------------------------------------------------------------------- */
 
 /* The request is over, and what was said of it is true no longer. */
-static void settle(filch_slot *f, filch_stream *stream)
+static void settle(filch_frame *f, filch_stream *stream)
 {
     stream->is_stopping = false;
     if (stream->is_counted)
@@ -95,7 +95,7 @@ static bool is_of_network(int fd)
 }
 
 /* Ask for more. False: there is no ring to do that, or no buffers. */
-static bool arm(filch_slot *f, filch_stream *stream)
+static bool arm(filch_frame *f, filch_stream *stream)
 {
     filch_strand *strand = filch_strand_of(f);
 
@@ -121,7 +121,7 @@ static bool arm(filch_slot *f, filch_stream *stream)
 }
 
 /* Until something has come, or it is at rest: 0, and is_dry says whether that is all. Or -ETIMEDOUT, -ECANCELED. */
-static int await(filch_slot *f, filch_stream *stream, uint64_t deadline_ns, bool for_rest,
+static int await(filch_frame *f, filch_stream *stream, uint64_t deadline_ns, bool for_rest,
                  bool *is_dry)
 {
     filch_waiting waiting;
@@ -144,7 +144,7 @@ static int await(filch_slot *f, filch_stream *stream, uint64_t deadline_ns, bool
 /* What an item means to the caller. */
 typedef enum meaning { FOR_THE_CALLER, ASK_AGAIN, ONE_BY_ONE_ONCE, ONE_BY_ONE } meaning;
 
-static meaning understand(filch_slot *f, const filch_stream *stream, int result)
+static meaning understand(filch_frame *f, const filch_stream *stream, int result)
 {
     switch (result) {
     case -ENOBUFS:
@@ -163,7 +163,7 @@ static meaning understand(filch_slot *f, const filch_stream *stream, int result)
     }
 }
 
-ssize_t filch_stream_next(filch_slot *f, filch_stream *stream, uint64_t deadline_ns)
+ssize_t filch_stream_next(filch_frame *f, filch_stream *stream, uint64_t deadline_ns)
 {
     filch_stream_item item;
 
@@ -208,7 +208,7 @@ ssize_t filch_stream_next(filch_slot *f, filch_stream *stream, uint64_t deadline
     }
 }
 
-void filch_stream_close(filch_slot *f, filch_stream *stream)
+void filch_stream_close(filch_frame *f, filch_stream *stream)
 {
     filch_stream_item item;
 
@@ -216,7 +216,7 @@ void filch_stream_close(filch_slot *f, filch_stream *stream)
     free(stream->own_buffer);
     stream->own_buffer = NULL;
     if (f && filch_strand_can_leave(filch_strand_of(f)) && stream->source) {
-        filch_slot *shield = filch_shield(f);
+        filch_frame *shield = filch_shield(f);
         uint64_t patience_ns = FILCH_RING_PATIENCE_NS;
         for (bool is_at_rest = false; !is_at_rest; patience_ns *= 2) {
             if (!filch_stream_is_at_rest(stream)) {

@@ -12,7 +12,7 @@
  *
  * All of that is under the lock of the stream. The reader touches the stream last when it releases that lock; the task frees it only when it has found it at rest under the lock. At rest means that the request that stops it has ended,
  * too, if there was one: that is not waited for as other operations are (op.h), since the task that asks now need not be the one that armed. The strand that waits is resumed after that, by its turn: a late one does no harm
- * (strand/wait.h).
+ * (strand/wait_word.h).
  */
 #ifndef FILCH_IO_STREAM_H
 #define FILCH_IO_STREAM_H

@@ -3,7 +3,7 @@
 #define FILCH_CHECKED 0
 
 #include "base/clock.h"
-#include "join/join.h"
+#include "fork/fork.h"
 #include "loop/pace.h"
 #include "worker/worker.h"
 
@@ -28,7 +28,7 @@ enum offer {
  * only when enough work has come together to make up for that, in this loop or in many short ones. Until then, and as
  * long as offers are taken, not even the word that says who sleeps is looked at: those who come and go change it.
  */
-static enum offer choose_offer(filch_slot *f, size_t begin, size_t end, size_t chunk)
+static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t chunk)
 {
     filch_worker *worker = filch_strand_of(f)->worker;
     filch_sleep *sleep = &worker->pool->sleep;
@@ -50,14 +50,14 @@ static enum offer choose_offer(filch_slot *f, size_t begin, size_t end, size_t c
 
 /* Parts are put into their slot without the look at the limits that a fork takes: what is to be done for others follows from the
  * offer. Without a slot there is none. */
-static bool has_room(filch_slot *f)
+static bool has_room(filch_frame *f)
 {
     return f < filch_strand_of(f)->split.end;
 }
 
 #define PUT_PART(name)                                                                             \
     _Static_assert(name##_fits, "a part lies in its slot");                                        \
-    static void name##_put(filch_slot *f, name##_args args)                                        \
+    static void name##_put(filch_frame *f, name##_args args)                                       \
     {                                                                                              \
         *(name##_args *)(void *)f->room = args;                                                    \
         /* relaxed: carried to thieves by [task-ready] when the slot is published. */              \
@@ -65,7 +65,7 @@ static bool has_room(filch_slot *f)
     }
 
 /* Make the part public that was put just below `f`. */
-static void offer_part(filch_slot *f, enum offer offer)
+static void offer_part(filch_frame *f, enum offer offer)
 {
     if (offer == OFFER_QUIETLY)
         filch_publish_quietly(f);
@@ -74,7 +74,7 @@ static void offer_part(filch_slot *f, enum offer offer)
 }
 
 /* Join it. Returns whether it was stolen and is complete; otherwise the caller runs it. */
-static bool join_part(filch_slot *f)
+static bool join_part(filch_frame *f)
 {
     bool is_stolen = filch_join_is_slow(f) && !filch_join_slow(f);
     filch_worker *worker = filch_strand_of(f)->worker;
@@ -84,13 +84,13 @@ static bool join_part(filch_slot *f)
 }
 
 /* Has somebody asked for work, who still wants it? The first test is the one that fork makes. */
-static inline bool is_wanted(filch_slot *f)
+static inline bool is_wanted(filch_frame *f)
 {
     return filch_fork_is_slow(f) && filch_is_wanted(f);
 }
 
 /* Is there nobody who could help? Then the loop is the serial one. */
-static bool is_alone(filch_slot *f)
+static bool is_alone(filch_frame *f)
 {
     const filch_worker *worker = filch_strand_of(f)->worker;
     return !worker || worker->pool->worker_count == 1;
@@ -109,7 +109,7 @@ static size_t middle_of(size_t begin, size_t end, size_t chunk)
 
 /* ---- for --------------------------------------------------------------------------------------- */
 
-static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
+static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t begin, size_t end,
                      size_t chunk);
 
 /* All that a thief needs is in the slot: anything elsewhere is one more cache line to fetch from its owner. */
@@ -122,10 +122,10 @@ FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, b
 PUT_PART(for_part)
 
 /* Run a part, giving away halves of it. */
-static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t begin, size_t end,
+static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t begin, size_t end,
                      size_t chunk)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
     /* The first half is offered unasked: an offer costs less than it takes an idle worker to ask. */
     bool is_first = true;
 
@@ -158,7 +158,7 @@ static void run_part(filch_slot *f, filch_for_fn *body, void *context, size_t be
     }
 }
 
-void filch_for(filch_slot *f, size_t begin, size_t end, filch_for_fn *body, void *context)
+void filch_for(filch_frame *f, size_t begin, size_t end, filch_for_fn *body, void *context)
 {
     if (begin >= end)
         return;
@@ -189,9 +189,10 @@ static void init_accumulator(const reduction *r, void *accumulator)
 }
 
 /* Reduces [begin, end) in chunks, and gives away halves; the first unasked. */
-static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
+static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end,
                         size_t chunk, bool is_first);
-static void reduce_leaves(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end);
+static void reduce_leaves(filch_frame *f, reduction *r, void *accumulator, size_t begin,
+                          size_t end);
 
 FILCH_TASK(void, reduce_right, (reduction *, r), (void *, accumulator), (size_t, begin),
            (size_t, end), (size_t, chunk))
@@ -206,7 +207,7 @@ FILCH_TASK(void, reduce_right, (reduction *, r), (void *, accumulator), (size_t,
 PUT_PART(reduce_right)
 
 /* [begin, middle) here and [middle, end) perhaps elsewhere. False: no memory for a second accumulator. */
-static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t begin,
+static bool reduce_halves(filch_frame *f, reduction *r, void *accumulator, size_t begin,
                           size_t middle, size_t end, size_t chunk, enum offer offer)
 {
     size_t size = r->reducer->size;
@@ -233,7 +234,7 @@ static bool reduce_halves(filch_slot *f, reduction *r, void *accumulator, size_t
     return true;
 }
 
-static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end,
+static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end,
                         size_t chunk, bool is_first)
 {
     uintptr_t body = (uintptr_t)r->reducer->add;
@@ -260,7 +261,7 @@ static void reduce_part(filch_slot *f, reduction *r, void *accumulator, size_t b
 
 /* The tree of a fixed reduction: cut at the largest power of two of leaves, so that its shape follows from the
  * number of leaves alone. */
-static void reduce_leaves(filch_slot *f, reduction *r, void *accumulator, size_t begin, size_t end)
+static void reduce_leaves(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end)
 {
     size_t left = r->leaf;
 
@@ -275,7 +276,7 @@ static void reduce_leaves(filch_slot *f, reduction *r, void *accumulator, size_t
         filch_store_relaxed(&r->no_memory, 1);
 }
 
-void filch_reduce(filch_slot *f, size_t begin, size_t end, const filch_reducer *reducer,
+void filch_reduce(filch_frame *f, size_t begin, size_t end, const filch_reducer *reducer,
                   void *context, void *result)
 {
     reduction r = {.reducer = reducer, .context = context};
@@ -289,7 +290,7 @@ void filch_reduce(filch_slot *f, size_t begin, size_t end, const filch_reducer *
         reduce_part(f, &r, result, begin, end, 1, true);
 }
 
-int filch_reduce_fixed(filch_slot *f, size_t begin, size_t end, size_t leaf,
+int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
                        const filch_reducer *reducer, void *context, void *result)
 {
     reduction r = {.reducer = reducer, .context = context, .leaf = leaf};
@@ -306,9 +307,9 @@ int filch_reduce_fixed(filch_slot *f, size_t begin, size_t end, size_t leaf,
 
 /* ---- invoke ------------------------------------------------------------------------------------ */
 
-void filch_invoke(filch_slot *f, const filch_call *calls, size_t count)
+void filch_invoke(filch_frame *f, const filch_call *calls, size_t count)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
 
     if (count == 0)
         return;

@@ -43,19 +43,19 @@ static inline size_t filch_pace_stop(size_t begin, size_t end, size_t chunk)
     return begin + (chunk_count > 512 ? 16 * chunk : chunk);
 }
 
-static inline filch_pace_note *filch_pace_find(filch_slot *f, uintptr_t body)
+static inline filch_pace_note *filch_pace_find(filch_frame *f, uintptr_t body)
 {
     return &filch_strand_of(f)->worker->paces[(body >> 4) % FILCH_PACE_NOTES];
 }
 
 /* What the worker knows about this body; or else what the caller does. */
-static inline size_t filch_pace_recall(filch_slot *f, uintptr_t body, size_t chunk)
+static inline size_t filch_pace_recall(filch_frame *f, uintptr_t body, size_t chunk)
 {
     const filch_pace_note *note = filch_pace_find(f, body);
     return note->body == body ? note->chunk : chunk;
 }
 
-static inline void filch_pace_keep(filch_slot *f, uintptr_t body, size_t chunk)
+static inline void filch_pace_keep(filch_frame *f, uintptr_t body, size_t chunk)
 {
     *filch_pace_find(f, body) = (filch_pace_note){body, chunk};
 }

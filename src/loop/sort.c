@@ -337,7 +337,7 @@ FILCH_TASK(void, sort_in_place, (const order *, o), (char *, first), (size_t, co
 
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
-static size_t share_of(filch_slot *f, size_t count)
+static size_t share_of(filch_frame *f, size_t count)
 {
     const filch_worker *worker = filch_strand_of(f)->worker;
 
@@ -356,7 +356,7 @@ static bool order_init(order *o, size_t count, size_t size, filch_compare_fn *fn
     return count > 1 && size > 0 && !__builtin_mul_overflow(count, size, &bytes);
 }
 
-void filch_sort(filch_slot *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
+void filch_sort(filch_frame *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
                 void *context)
 {
     filch_slot *FILCH_HERE = f;
@@ -372,7 +372,7 @@ void filch_sort(filch_slot *f, void *base, size_t count, size_t size, filch_comp
 /* The buffer's alignment is that of the array up to a cache line. */
 #define BUFFER_ALIGNMENT ((size_t)64)
 
-void filch_sort_stable(filch_slot *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
+void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
                        void *context)
 {
     filch_slot *FILCH_HERE = f;
@@ -403,7 +403,7 @@ typedef struct call {
     void *context;
 } call;
 
-static void run_call(filch_slot *f, void *arg)
+static void run_call(filch_frame *f, void *arg)
 {
     call *c = arg;
     c->sort(f, c->base, c->count, c->size, c->compare, c->context);

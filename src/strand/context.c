@@ -79,7 +79,7 @@ __attribute__((noinline, no_sanitize("thread"))) void filch_context_switch(filch
 #ifdef FILCH_TSAN
     from->fiber = __tsan_get_current_fiber();
     /* What this thread did before comes before what it does on the other stack. A strand that goes to another
-     * thread is ordered by the edges of src/join/README.md alone, and those are checked. */
+     * thread is ordered by the edges of src/wait/README.md alone, and those are checked. */
     __tsan_switch_to_fiber(to->fiber, 0);
 #endif
     filch_switch(&from->sp, to->sp);

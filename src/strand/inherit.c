@@ -40,7 +40,7 @@ void filch_strand_inherit(filch_strand *strand, filch_slot *task)
         filch_store_relaxed(&strand->shield, filch_split_slots(&strand->split));
 }
 
-void filch_bind(filch_slot *f, filch_binding *binding, const filch_key *key, void *value)
+void filch_local_bind(filch_frame *f, filch_binding *binding, const filch_key *key, void *value)
 {
     if (!f)
         return;
@@ -54,7 +54,7 @@ void filch_bind(filch_slot *f, filch_binding *binding, const filch_key *key, voi
     filch_lock_release(&strand->locals_lock);
 }
 
-void filch_unbind(filch_slot *f, filch_binding *binding)
+void filch_local_unbind(filch_frame *f, filch_binding *binding)
 {
     if (!f)
         return;
@@ -66,12 +66,12 @@ void filch_unbind(filch_slot *f, filch_binding *binding)
     filch_lock_release(&strand->locals_lock);
 }
 
-filch_binding *filch_locals_of(filch_slot *f)
+filch_binding *filch_locals_of(filch_frame *f)
 {
     return innermost(filch_strand_of(f), f);
 }
 
-void *filch_local(filch_slot *f, const filch_key *key)
+void *filch_local_get(filch_frame *f, const filch_key *key)
 {
     filch_binding *binding = f ? filch_locals_of(f) : NULL;
     while (binding && binding->key != key)

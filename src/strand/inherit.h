@@ -11,7 +11,7 @@
 void filch_strand_inherit(filch_strand *strand, filch_slot *task);
 
 /* The innermost binding that holds for the code that has the handle `f`, or NULL; then its outer, and so on. */
-struct filch_binding *filch_locals_of(filch_slot *f);
+struct filch_binding *filch_locals_of(filch_frame *f);
 
 /* The strand will run a task of this scope, with these values. */
 static inline void filch_strand_begin_task(filch_strand *strand, struct filch_scope *scope,
@@ -24,10 +24,10 @@ static inline void filch_strand_begin_task(filch_strand *strand, struct filch_sc
 }
 
 /* Is the code that has the handle `f` shielded? */
-static inline bool filch_strand_is_shielded(filch_strand *strand, const filch_slot *f)
+static inline bool filch_strand_is_shielded(filch_strand *strand, const filch_frame *f)
 {
     /* relaxed: written by this strand, before it forked what asks. */
-    filch_slot *shield = filch_load_relaxed(&strand->shield);
+    filch_frame *shield = filch_load_relaxed(&strand->shield);
     return shield && f >= shield;
 }
 

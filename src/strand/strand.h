@@ -13,7 +13,7 @@
 #include "deque/split.h"
 #include "strand/context.h"
 #include "strand/slab.h"
-#include "strand/wait.h"
+#include "strand/wait_word.h"
 
 typedef struct filch_strand filch_strand;
 struct filch_worker;
@@ -30,7 +30,7 @@ struct filch_strand {
     const filch_kind *kind;
     void *deque;
     filch_pool *pool; /* constant; NULL for a serial one */
-    /* Of the task that runs here, and inherited by what it forks: src/join/scope.h, src/join/local.c. */
+    /* Of the task that runs here, and inherited by what it forks: src/wait/scope.h, src/join/local.c. */
     struct filch_scope *scope;         /* whose task it is, or NULL */
     FILCH_ATOMIC(filch_slot *) shield; /* tasks from this slot on are not cancelled */
     FILCH_ATOMIC(struct filch_binding *) locals;
@@ -41,9 +41,9 @@ struct filch_strand {
     FILCH_ATOMIC(void *) root;
 
     /* One line with all that is written by a wait and by its end: of many strands that wait none is in a cache.
-     * Whoever runs the strand, or is about to. Handed over by [strand-waits], src/join/README.md. */
+     * Whoever runs the strand, or is about to. Handed over by [strand-waits], src/wait/README.md. */
     struct filch_worker *worker __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_wait wait;                     /* what it waits for: wait.h; src/join/README.md */
+    filch_wait wait;                     /* what it waits for: wait.h; src/wait/README.md */
     FILCH_ATOMIC(const char *) waits_at; /* for those who look from outside; NULL: it does not */
     filch_link link;                     /* in the queue of strands that may go on */
     /* While it waits and has tasks to steal: src/worker/parked.h. */
@@ -71,7 +71,7 @@ struct filch_strand {
     filch_lock locals_lock;
 };
 
-static inline filch_strand *filch_strand_of(const filch_slot *f)
+static inline filch_strand *filch_strand_of(const filch_frame *f)
 {
     return (filch_strand *)FILCH_LIMITS(f);
 }

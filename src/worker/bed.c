@@ -2,7 +2,7 @@
 /*
  * A thread sleeps: in bed, or away, where the kernel's events come. The protocol is in src/sleep/README.md.
  */
-#include "worker/loop.h"
+#include "worker/steps.h"
 
 #include "base/clock.h"
 #include "worker/lookout.h"

@@ -52,7 +52,7 @@ static void print_strand(filch_strand *strand, void *context)
     fputc('\n', out);
 }
 
-int filch_dump(filch_pool *pool, FILE *out)
+int filch_pool_dump(filch_pool *pool, FILE *out)
 {
     dump d = {pool, out, 0};
 

@@ -11,7 +11,7 @@
  * Edges
  *   job-done      finish_job in src/worker/run.c -> filch_job_wait, filch_job_is_done, await_job
  *                 carries all that the job did.
- *   strand-waits  await_job -> finish_job: who the waiter is (src/join/README.md).
+ *   strand-waits  await_job -> finish_job: who the waiter is (src/wait/README.md).
  */
 #ifndef FILCH_WORKER_JOB_H
 #define FILCH_WORKER_JOB_H

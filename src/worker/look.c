@@ -7,7 +7,7 @@
  *   strand-shown     filch_worker_run in run.c -> filch_pool_look_everywhere
  *   strand-or-sleep  filch_worker_run in run.c x filch_pool_look_everywhere
  */
-#include "worker/loop.h"
+#include "worker/steps.h"
 
 #include "worker/lookout.h"
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "worker/lookout.h"
-#include "worker/loop.h"
+#include "worker/steps.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -23,7 +23,7 @@ struct filch_part {
 };
 
 enum filch_part_name {
-    FILCH_PART_OFFLOAD, /* threads for calls that block: src/join/blocking.c */
+    FILCH_PART_OFFLOAD, /* threads for calls that block: src/block/blocking.c */
     FILCH_PART_IO,      /* the kernel's event queues: src/io */
     FILCH_PART_COUNT,
 };

@@ -8,6 +8,7 @@
  *   gave-seat      filch_pool_gave_seat -> stop_threads   carries the seat: who has seen the count finds it on the stack.
  */
 #include "base/memory.h"
+#include "worker/spin.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -19,8 +20,6 @@
 #include <unistd.h>
 
 #define DEFAULT_STACK_BYTES ((size_t)8 << 20)
-/* A larger size was never set. */
-#define LARGEST_OPTIONS_BYTES 4096
 #define SMALLEST_STACK_BYTES ((size_t)16 << 10)
 
 /* ---- create and destroy ------------------------------------------------------------------------ */
@@ -36,7 +35,7 @@ static int copy_options(filch_options *to, const filch_options *from)
         return 0;
     if (from->size < sizeof from->size)
         return -EINVAL;
-    if (from->size > LARGEST_OPTIONS_BYTES)
+    if (from->size > FILCH_LARGEST_STRUCT_BYTES)
         return -E2BIG;
     for (size_t i = known; i < from->size; i++)
         if (((const unsigned char *)from)[i] != 0)
@@ -62,26 +61,25 @@ static void choose_kind(filch_pool *pool)
         return;
     bool is_known =
         filch_kind_parse(wish, &pool->kind, &options->deque_capacity, &options->deque_block);
-    if (filch_is_verbose())
-        fprintf(stderr, "filch: pool '%s': deque '%.32s' %s\n", options->name, wish,
-                is_known ? "set by FILCH_DEQUE"
-                         : "in FILCH_DEQUE ignored; there are split, locked, global, abp, "
-                           "chaselev, bwos_lifo, bwos_fifo, each of them "
-                           "alone, or with a capacity and a block: abp:1000, bwos_lifo:8:32");
+    if (!filch_is_verbose())
+        return;
+    fprintf(stderr, "filch: pool '%s': deque '%.32s' ", options->name, wish);
+    if (is_known)
+        fputs("set by FILCH_DEQUE\n", stderr);
+    else
+        fprintf(stderr,
+                "in FILCH_DEQUE ignored; there are %s, each of them alone, or with a capacity and "
+                "a block: abp:1000, bwos_lifo:8:32\n",
+                filch_kind_names);
 }
 
 static int complete_options(filch_pool *pool)
 {
     filch_options *options = &pool->options;
-    static const uint64_t spin_ns[] = {
-        [FILCH_WAIT_BALANCED] = 50 * 1000,
-        [FILCH_WAIT_LATENCY] = 1000 * 1000,
-        [FILCH_WAIT_POWER] = 0,
-    };
 
     pool->policy = filch_policy_find(options->victim);
     if (!pool->policy || !filch_kind_find(options->deque, &pool->kind) ||
-        (unsigned)options->wait >= sizeof spin_ns / sizeof spin_ns[0])
+        !filch_spin_find(options->spin, &pool->spin_ns))
         return -EINVAL;
     if (options->stack_bytes == 0)
         options->stack_bytes = DEFAULT_STACK_BYTES;
@@ -90,7 +88,6 @@ static int complete_options(filch_pool *pool)
     if (!options->name)
         options->name = "filch";
     choose_kind(pool);
-    pool->spin_ns = spin_ns[options->wait];
     return 0;
 }
 
@@ -374,100 +371,7 @@ int filch_pool_check(filch_pool *pool)
     return check_process(pool);
 }
 
-/* ---- waking ------------------------------------------------------------------------------------ */
-
-/* Wake the thread of a seat, or start it. False: there is none to be had. */
-static bool call(filch_pool *pool, filch_worker *worker)
-{
-    if (worker->has_thread) {
-        filch_seat_call(&worker->seat, FILCH_BED_CALLED);
-        return true;
-    }
-    /* Before it starts: the next to look is whoever takes the seat after the thread gave it back. */
-    worker->has_thread = true;
-    /* relaxed: a count. */
-    filch_fetch_add_relaxed(&pool->thread_count, 1);
-    /* In the child of a fork() made by a task, which goes on forking, none: when it returns, the pool is made anew under the thread. */
-    if (filch_pool_is_alive(pool) && !filch_fault(FILCH_FAULT_THREAD) &&
-        pthread_create(&worker->thread, NULL, filch_worker_main, worker) == 0) {
-        /* relaxed: a hint for who waits, and looks again. */
-        filch_store_relaxed(&pool->has_threads, 1);
-        return true;
-    }
-    /* relaxed: a count. */
-    filch_fetch_add_relaxed(&pool->thread_count, -1u);
-    worker->has_thread = false;
-    return false;
-}
-
-/* Do without this worker from now on; a guest may still sit there. */
-static void vacate(filch_pool *pool, unsigned seat)
-{
-    /* relaxed: a count. */
-    filch_fetch_add_relaxed(&pool->vacant_count, 1);
-    filch_sleep_push(&pool->vacant, seat, FILCH_ROLE_RUNNING);
-    filch_pool_gave_seat(pool);
-}
-
-void filch_pool_notify(filch_pool *pool, filch_worker *worker)
-{
-    int seat;
-
-    while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, true)) >= 0) {
-        if (worker)
-            filch_count(worker, FILCH_COUNT_wakes);
-        if (call(pool, pool->workers[seat]))
-            return;
-        filch_sleep_found(&pool->sleep);
-        vacate(pool, (unsigned)seat);
-    }
-}
-
-bool filch_pool_hand_over(filch_pool *pool, filch_strand *strand)
-{
-    int seat;
-
-    while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, true)) >= 0) {
-        filch_worker *worker = pool->workers[seat];
-        worker->next = strand;
-        if (call(pool, worker))
-            return true;
-        worker->next = NULL;
-        vacate(pool, (unsigned)seat);
-    }
-    return false;
-}
-
 unsigned filch_pool_workers(const filch_pool *pool)
 {
     return pool ? pool->worker_count : 0;
-}
-
-/* ---- counters ---------------------------------------------------------------------------------- */
-
-static void add_counters(filch_counters *sum, const filch_worker *worker)
-{
-    /* relaxed: a count that its worker goes on changing. */
-#define FILCH_COUNTER_ADD(name)                                                                    \
-    sum->name += filch_load_relaxed(&worker->counters[FILCH_COUNT_##name]);
-    FILCH_COUNTERS(FILCH_COUNTER_ADD)
-}
-
-int filch_worker_counters(const filch_pool *pool, unsigned worker_index, filch_counters *counters)
-{
-    if (!pool || !counters || worker_index >= pool->worker_count)
-        return -EINVAL;
-    memset(counters, 0, sizeof *counters);
-    add_counters(counters, pool->workers[worker_index]);
-    return 0;
-}
-
-int filch_pool_counters(const filch_pool *pool, filch_counters *counters)
-{
-    if (!pool || !counters)
-        return -EINVAL;
-    memset(counters, 0, sizeof *counters);
-    for (unsigned i = 0; i < pool->worker_count; i++)
-        add_counters(counters, pool->workers[i]);
-    return 0;
 }

@@ -2,36 +2,20 @@
 /*
  * A strand is run: what runs on it, and what becomes of it when it has left its stack.
  *
- * Edges (src/sleep/README.md and src/join/README.md say more)
+ * Edges (src/sleep/README.md and src/wait/README.md say more)
  *   task-done        run_stolen -> await_child
  *   job-done         finish_job -> await_job, filch_job_wait
  *   strand-waits     await_child, await_job -> run_stolen, finish_job
  *   strand-shown     filch_worker_run -> steal in find.c, filch_pool_look_everywhere in look.c
  *   strand-or-sleep  filch_worker_run x filch_pool_look_everywhere in look.c
  */
-#include "worker/loop.h"
+#include "worker/steps.h"
 
 #include "strand/inherit.h"
 #include "worker/lookout.h"
 #include "worker/source.h"
 
 /* ---- what runs on it --------------------------------------------------------------------------- */
-
-static void run_stolen(filch_strand *self)
-{
-    filch_slot *task = self->argument;
-    /* relaxed: claimed by [task-ready]; all that the forker may have done since is to say that it waits. */
-    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
-
-    ((filch_thunk *)thunk)(filch_split_slots(&self->split), task);
-
-    if (self->at_end)
-        self->at_end(self);
-    /* release [task-done], acquire [strand-waits]. The slot is its forker's again after this. */
-    uintptr_t state = filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
-    if (state & FILCH_TASK_AWAITED)
-        self->worker->next = filch_strand_of(task);
-}
 
 /* The last touch of a job that somebody waits for, unless it is a strand: that goes on when we say so. */
 static void finish_job(filch_job *job)
@@ -70,8 +54,8 @@ static void run_job(filch_strand *self)
         finish_job(job);
 }
 
-static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *), void *argument,
-                             void *root)
+filch_strand *filch_worker_prepare(filch_worker *worker, void (*body)(filch_strand *),
+                                   void *argument, void *root)
 {
     filch_strand *strand = worker->spare;
     worker->spare = NULL;
@@ -88,21 +72,10 @@ static filch_strand *prepare(filch_worker *worker, void (*body)(filch_strand *),
 filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link)
 {
     filch_job *job = (filch_job *)link;
-    filch_strand *strand = prepare(worker, run_job, job, job);
+    filch_strand *strand = filch_worker_prepare(worker, run_job, job, job);
 
     filch_strand_begin_task(strand, job->scope, job->locals);
     filch_count(worker, FILCH_COUNT_injected);
-    return strand;
-}
-
-filch_strand *filch_worker_prepare_stolen(filch_worker *worker, filch_slot *task)
-{
-    /* relaxed: its strand's root cannot change while the task is ours. */
-    filch_strand *strand =
-        prepare(worker, run_stolen, task, filch_load_relaxed(&filch_strand_of(task)->root));
-
-    filch_strand_inherit(strand, task);
-    filch_count(worker, FILCH_COUNT_stolen);
     return strand;
 }
 
@@ -143,41 +116,7 @@ void filch_worker_wait(filch_job *job)
 
 /* ---- it has left it ---------------------------------------------------------------------------- */
 
-/* Of a strand that waits for a stolen child the older tasks were stolen before, unless its deque is one that is claimed from: thieves may have come for the
- * child first, and what it waits for may be done by one that is left. */
-static bool show_older(filch_strand *strand)
-{
-    const filch_kind *kind = strand->kind;
-
-    if (!kind || !kind->is_claimed)
-        return false;
-    if (kind->show)
-        kind->show(strand->deque);
-    return kind->has_public(strand->deque);
-}
-
-/* To wait for a stolen child. */
-static void await_child(filch_worker *worker, filch_strand *strand)
-{
-    filch_pool *pool = worker->pool;
-    filch_slot *child = worker->waits_for;
-    /* acquire [task-done] */
-    uintptr_t state = filch_load_acquire(&child->state);
-    bool has_public = state != FILCH_TASK_DONE && show_older(strand);
-
-    filch_count(worker, FILCH_COUNT_suspensions);
-    if (has_public)
-        filch_parked_add(&worker->parked, strand);
-    /* release [strand-waits]: from here on the strand belongs to whoever completes the child.
-     * acquire [task-done]: or it is complete. Or it was given back, and the join takes it itself. */
-    if (state == FILCH_TASK_DONE || (state & FILCH_TASK_OFFERED) ||
-        !filch_cas_acq_rel(&child->state, &state, state | FILCH_TASK_AWAITED))
-        worker->next = strand;
-    if (has_public)
-        filch_pool_notify(pool, worker);
-}
-
-/* The same for a filch_run in a task. */
+/* To wait for a filch_run in a task. */
 static void await_job(filch_worker *worker, filch_strand *strand)
 {
     filch_job *job = worker->waits_for;
@@ -214,7 +153,7 @@ static void leave(filch_worker *worker, filch_strand *strand)
     worker->has_waited |= why == FILCH_LEAVE_TO_WAIT || why == FILCH_LEAVE_TO_YIELD;
     switch (why) {
     case FILCH_LEAVE_FOR_CHILD:
-        await_child(worker, strand);
+        filch_stolen_await(worker, strand);
         break;
     case FILCH_LEAVE_FOR_JOB:
         await_job(worker, strand);

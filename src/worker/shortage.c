@@ -6,7 +6,7 @@
  *
  * The last one is who finds all seats on the stacks after it has pushed its own. Spare strands are on their shelves by then; if one is there, who put it there has looked for work after that.
  */
-#include "worker/loop.h"
+#include "worker/steps.h"
 
 static bool does_anybody_work(filch_pool *pool, unsigned own_seats)
 {

@@ -6,7 +6,7 @@
  *   on-shelf        filch_worker_shelve_spare -> take_from_shelf   carries a free strand.
  *   shelf-or-sleep  filch_worker_shelve_spare x filch_pool_has_free_strand   forbids that a free strand and who has none miss each other.
  */
-#include "worker/loop.h"
+#include "worker/steps.h"
 
 static filch_strand *take_from_shelf(filch_worker *worker)
 {

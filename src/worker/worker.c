@@ -2,22 +2,20 @@
 /*
  * The loop: resume, else take from outside, else steal, else search, else sleep. Its parts are in loop.h.
  *
- * Edges (src/sleep/README.md and src/join/README.md say more)
+ * Edges (src/sleep/README.md and src/wait/README.md say more)
  *   strand-shown     filch_worker_visit -> steal in find.c, filch_pool_look_everywhere in look.c
  *   strand-or-sleep  filch_worker_visit x filch_pool_look_everywhere in look.c
  */
-#include "worker/loop.h"
+#include "worker/steps.h"
 
 #include "base/clock.h"
 #include "worker/lookout.h"
+#include "worker/spin.h"
 #include "worker/thread.h"
 
 /* A searcher asks for work after this many rounds without any: a question costs the victim a cache miss, and work
  * that comes in the next moment needs none. */
 #define ROUNDS_BEFORE_ASKING 6
-
-/* At its hastiest a worker waits for 1 / 16 of the time it may. */
-#define HASTE_MAX 4
 
 static _Thread_local const filch_visit *self_visit;
 
@@ -65,19 +63,6 @@ static bool may_spin(filch_worker *worker)
     return awake_count(pool) <= pool->topology.cpu_count;
 }
 
-/* Has the wait come to its end? Who has waited in vain waits half as long the next time. So a pool that gets a short task now and then does
- * not spend more time waiting than working. */
-static bool is_time_up(filch_worker *worker, uint64_t since)
-{
-    filch_pool *pool = worker->pool;
-
-    if (filch_clock_ns() - since < pool->spin_ns >> worker->haste)
-        return false;
-    if (worker->haste < HASTE_MAX && pool->options.wait != FILCH_WAIT_LATENCY)
-        worker->haste++;
-    return true;
-}
-
 /* Look for work until there is some, or time is up, or `job` is complete. */
 static filch_strand *search(filch_worker *worker, filch_job *job)
 {
@@ -89,14 +74,13 @@ static filch_strand *search(filch_worker *worker, filch_job *job)
         if (job ? filch_job_is_done(job) : filch_load_relaxed(&worker->pool->stopping))
             break;
         /* Now and then: the clock takes as long as a round. */
-        if (round % 4 == 1 && (!may_spin(worker) || is_time_up(worker, since)))
+        if (round % 4 == 1 && (!may_spin(worker) || filch_spin_is_over(worker, since)))
             break;
         filch_pause();
         strand = filch_worker_find(worker, round >= ROUNDS_BEFORE_ASKING);
     }
-    /* It paid, or it was not needed. */
     if (strand && since)
-        worker->haste = 0;
+        filch_spin_paid(worker);
     return strand;
 }
 
@@ -185,9 +169,7 @@ void *filch_worker_main(void *argument)
         uint64_t asleep_since = filch_clock_ticks();
         if (!filch_worker_sleep(worker, until_ns, is_lookout))
             break;
-        /* It would have paid to wait. */
-        if (filch_clock_ticks() - asleep_since < filch_clock_ticks_in(pool->spin_ns))
-            worker->haste = 0;
+        filch_spin_after_sleep(worker, asleep_since);
         searching = !worker->next;
         if (searching)
             fetch_cold(worker);

@@ -56,9 +56,9 @@ typedef struct filch_glimpse {
 /* Why a strand leaves its stack: what its worker does next. */
 enum filch_leave {
     FILCH_LEAVE_ENDED,     /* its task has ended: the strand is free */
-    FILCH_LEAVE_FOR_CHILD, /* waits for a stolen task: src/join/README.md */
+    FILCH_LEAVE_FOR_CHILD, /* waits for a stolen task: src/wait/README.md */
     FILCH_LEAVE_FOR_JOB,   /* waits for a task from outside, filch_run: worker/job.h */
-    FILCH_LEAVE_TO_WAIT,   /* waits for the end of strand->wait: strand/wait.h */
+    FILCH_LEAVE_TO_WAIT,   /* waits for the end of strand->wait: strand/wait_word.h */
     FILCH_LEAVE_TO_YIELD,  /* may go on, after the others */
 };
 
@@ -98,7 +98,7 @@ struct filch_worker {
     filch_magazine free; /* more of them; empty while nobody sits here */
     void *root;          /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
-    unsigned haste; /* it waits for work only for 1 / 2^haste of the time it may */
+    unsigned spin_halvings; /* its spin time is 1 / 2^spin_halvings of the longest: spin.h */
     filch_pace_note paces[FILCH_PACE_NOTES];
     size_t
         declined; /* chunks of loops since somebody was last woken, or could have been, for one */
@@ -112,11 +112,11 @@ struct filch_worker {
 
 struct filch_pool {
     filch_options options; /* complete: no zero that means a default */
-    const filch_policy *policy;
+    filch_policy *policy;
     const filch_kind *kind; /* NULL: the split stack */
     filch_topology topology;
     unsigned worker_count;
-    uint64_t spin_ns;
+    uint64_t spin_ns; /* the longest spin time of its workers: spin.h */
     filch_worker **workers;
     filch_strands strands;
     filch_queue inject; /* jobs */
@@ -140,6 +140,9 @@ struct filch_pool {
     pid_t process;       /* or, where it does not, the process that created the pool */
     unsigned generation; /* how often it was made anew, in children of a fork() */
 };
+
+/* A caller whose struct has a larger `size` has not set it. */
+#define FILCH_LARGEST_STRUCT_BYTES 4096
 
 /* In `pending`: somebody sleeps until it is zero. */
 #define FILCH_POOL_AWAITED ((uint32_t)1 << 31)
@@ -206,6 +209,10 @@ void filch_worker_pay_watch(filch_worker *worker);
 
 /* Leave the stack of the strand, which the caller is on; returns when it is resumed. */
 void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what);
+
+/* By a join whose child was stolen, on the forker's strand: returns when the child is complete, or
+ * was given back (only with a shared deque). Spins for a short while, then leaves the strand. */
+void filch_stolen_wait(filch_strand *strand, filch_slot *child);
 
 /* Is this strand one that can be left, or is the thread to be blocked? */
 bool filch_strand_can_leave(const filch_strand *strand);

@@ -2,13 +2,13 @@
 /*
  * Calls that block: each is made once, its caller sees what it did, and the threads of a lane end with it.
  *
- * One or two threads make calls in a lane that starts two threads at most (src/join/blocking.c is part of this file), which may fail to start, or end because nothing came for long. What a call does is
+ * One or two threads make calls in a lane that starts two threads at most (src/block/blocking.c is part of this file), which may fail to start, or end because nothing came for long. What a call does is
  * plain, and so is the call, on its caller's stack. The lane ends when all calls were made. With two callers there are five threads: that program is walked through at random.
  */
 #include "mc/mc.h"
 
 #define pthread_self() ((pthread_t)mc_self())
-#include "join/blocking.c"
+#include "block/blocking.c"
 
 static lane the_lane;
 static int did[2]; /* plain: what the calls did */

@@ -194,7 +194,7 @@ static void select_future(void)
         check_entry(entry);
     else
         receive_one();
-    mc_check(filch_await(NULL, future, &value) == 0 && *(int *)value == 1,
+    mc_check(filch_future_get(NULL, future, &value) == 0 && *(int *)value == 1,
              "the future is complete");
     free(future);
 }
@@ -203,7 +203,7 @@ static void await_any_and_free(void)
 {
     filch_future *futures[] = {future};
 
-    mc_check(filch_await_any(NULL, futures, 1, FILCH_NO_DEADLINE) == 0,
+    mc_check(filch_future_wait_any(NULL, futures, 1, FILCH_NO_DEADLINE) == 0,
              "one of the futures is complete");
     free(future);
 }

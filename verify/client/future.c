@@ -43,17 +43,17 @@ static void check_value(int err, const int *value)
     mc_check(err == 0 && *value == 1, "who has awaited sees what was set, and all before");
 }
 
-static void await_plain(filch_slot *f)
+static void await_plain(filch_frame *f)
 {
     void *value;
-    int err = filch_await(f, future, &value);
+    int err = filch_future_get(f, future, &value);
     check_value(err, value);
 }
 
-static void await_shortly(filch_slot *f)
+static void await_shortly(filch_frame *f)
 {
     void *value;
-    int err = filch_await_until(f, future, &value, DEADLINE_NS);
+    int err = filch_future_get_until(f, future, &value, DEADLINE_NS);
 
     if (err != -ETIMEDOUT)
         check_value(err, value);
@@ -84,7 +84,7 @@ static void try_and_free(void)
     void *value;
     int err;
 
-    while ((err = filch_future_try(future, &value)) == -EAGAIN)
+    while ((err = filch_future_try_get(future, &value)) == -EAGAIN)
         filch_pause();
     check_value(err, value);
     free(future);

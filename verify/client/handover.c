@@ -57,7 +57,7 @@ static void setup_strand(void)
 {
     setup_job();
     filch_worker_have_spare(pool->workers[0]);
-    first = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
+    first = filch_worker_prepare(pool->workers[0], wait_on_strand, NULL, NULL);
     filch_pool_begin(pool);
 }
 
@@ -177,13 +177,13 @@ static void setup_forked(void)
     pool = make_small_pool(1);
     filch_strand_give(&pool->strands, filch_strand_take(&pool->strands));
     filch_store_relaxed(pool->alive, 0);
-    pool->workers[0]->haste = 3;
+    pool->workers[0]->spin_halvings = 3;
 }
 
 static void use_forked(void)
 {
     mc_check(filch_pool_wait(pool) == 0, "the pool is usable again");
-    mc_check(pool->workers[0]->haste == 0 && !pool->inject.first, "it was made anew");
+    mc_check(pool->workers[0]->spin_halvings == 0 && !pool->inject.first, "it was made anew");
     mc_check(filch_pool_is_alive(pool), "and is alive");
 }
 
@@ -191,7 +191,7 @@ static void use_forked(void)
 static void look_at_forked(void)
 {
     if (filch_pool_is_alive(pool))
-        mc_check(pool->workers[0]->haste == 0, "a pool that is alive was made anew");
+        mc_check(pool->workers[0]->spin_halvings == 0, "a pool that is alive was made anew");
 }
 
 /* ---- a task that is offered -------------------------------------------------------------------- */

@@ -105,7 +105,7 @@ static void make_known(void)
         break;
     case 'c':
         worker->waits_for = &child;
-        await_child(worker, strand);
+        filch_stolen_await(worker, strand);
         break;
     case 'p':
         worker->next = strand;
@@ -212,7 +212,7 @@ static void setup(void)
     pool = make_small_pool(how == 'l' ? 3 : 2);
     filch_pool_begin(pool); /* as long as its tasks */
     filch_worker_have_spare(pool->workers[0]);
-    strand = prepare(pool->workers[0], do_nothing, NULL, NULL);
+    strand = filch_worker_prepare(pool->workers[0], do_nothing, NULL, NULL);
     filch_strand_begin_task(strand, NULL, NULL);
     strand->worker = pool->workers[0];
     if (how == 'm') {

@@ -7,7 +7,7 @@
  */
 #include "worker_loop.h"
 
-#include "join/join.h"
+#include "fork/fork.h"
 #include "mc/mc.h"
 #include "small_pool.h"
 
@@ -20,42 +20,43 @@ static filch_strand *first;
 static filch_key key, other_key;
 static int runs;
 
-static void run_task(filch_slot *f, void *expected)
+static void run_task(filch_frame *f, void *expected)
 {
-    mc_check(filch_local(f, &key) == expected,
+    mc_check(filch_local_get(f, &key) == expected,
              "a task has the value that held where it was forked");
-    mc_check(!filch_local(f, &other_key), "and none that was bound later");
+    mc_check(!filch_local_get(f, &other_key), "and none that was bound later");
     runs++;
 }
 
 static void bind_and_fork(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+    filch_frame *f = filch_split_slots(&self->split), *mark = f;
     filch_binding outer;
 
-    filch_bind(f, &outer, &key, &pool);
+    filch_local_bind(f, &outer, &key, &pool);
     f = filch_fork(f, run_task, &pool);
     filch_publish(f);
     for (int i = 0; i < 2; i++) {
         filch_binding *inner = malloc(sizeof *inner);
-        filch_bind(f, inner, i ? &other_key : &key, &runs);
-        mc_check(filch_local(f, i ? &other_key : &key) == &runs, "what was bound last holds here");
-        filch_unbind(f, inner);
+        filch_local_bind(f, inner, i ? &other_key : &key, &runs);
+        mc_check(filch_local_get(f, i ? &other_key : &key) == &runs,
+                 "what was bound last holds here");
+        filch_local_unbind(f, inner);
         free(inner);
     }
-    filch_slot *shield = filch_shield(f);
+    filch_frame *shield = filch_shield(f);
     filch_unshield(f, shield);
     filch_join(f, mark);
     mc_check(runs == 1, "the task has run once");
-    filch_unbind(mark, &outer);
-    mc_check(!filch_local(mark, &key), "nothing is bound any more");
+    filch_local_unbind(mark, &outer);
+    mc_check(!filch_local_get(mark, &key), "nothing is bound any more");
 }
 
 static void setup(void)
 {
     pool = make_small_pool(2);
     filch_worker_have_spare(pool->workers[0]);
-    first = prepare(pool->workers[0], bind_and_fork, NULL, NULL);
+    first = filch_worker_prepare(pool->workers[0], bind_and_fork, NULL, NULL);
     filch_strand_begin_task(first, NULL, NULL);
 }
 
@@ -76,7 +77,7 @@ static void forker(void)
 static void thief(void)
 {
     filch_sleep_search(&pool->sleep, 8);
-    filch_strand *strand = steal(pool->workers[1], true);
+    filch_strand *strand = filch_worker_steal(pool->workers[1], true);
     if (strand)
         filch_sleep_found(&pool->sleep);
     go_on(pool->workers[1], strand);

@@ -32,21 +32,21 @@ static int script_runs;
 static const char *script;
 static unsigned thieves, tries;
 
-static void run_inner(filch_slot *f, void *task)
+static void run_inner(filch_frame *f, void *task)
 {
     (void)f;
     inner_runs[(size_t)task]++;
 }
 
-static void run_task(filch_slot *f, void *task)
+static void run_task(filch_frame *f, void *task)
 {
     (void)f;
     runs[(size_t)task]++;
 }
 
-static void run_outer(filch_slot *f, void *task)
+static void run_outer(filch_frame *f, void *task)
 {
-    filch_slot *mark = f;
+    filch_frame *mark = f;
 
     f = filch_fork(f, run_inner, task);
     runs[(size_t)task]++;
@@ -56,7 +56,7 @@ static void run_outer(filch_slot *f, void *task)
 
 static void run_script(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split);
+    filch_frame *f = filch_split_slots(&self->split);
     size_t count = 0, forked[TASKS], open = 0;
 
     for (const char *c = script; *c || open > 0; c += *c != '\0') {
@@ -75,11 +75,11 @@ static void setup(void)
 {
     pool = make_small_pool(1 + thieves + HAS_GUESTS);
     filch_worker_have_spare(pool->workers[0]); /* the others make their strands themselves */
-    first = prepare(pool->workers[0], run_script, NULL, NULL);
+    first = filch_worker_prepare(pool->workers[0], run_script, NULL, NULL);
     if (HAS_GUESTS) {
         filch_worker *worker = pool->workers[1 + thieves];
         filch_worker_have_spare(worker);
-        helped = prepare(worker, run_script, NULL, worker);
+        helped = filch_worker_prepare(worker, run_script, NULL, worker);
         filch_store_relaxed(&worker->strand, helped);
     }
 }
@@ -108,7 +108,7 @@ static void thief(void)
     else
         filch_sleep_search(&pool->sleep, 8);
     for (unsigned i = 0; i < tries; i++) {
-        filch_strand *strand = steal(worker, true);
+        filch_strand *strand = filch_worker_steal(worker, true);
         if (!strand)
             continue;
         if (!HAS_GUESTS)

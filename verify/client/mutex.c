@@ -5,7 +5,7 @@
  * Threads are enough here: how a strand waits is in client/suspend.c and client/wait.c, and the words below do not know who does. What is protected or announced is
  * plain. A wake-up that is lost is a deadlock.
  */
-#include <filch/wait.h>
+#include <filch/sync.h>
 
 #include "mc/mc.h"
 

@@ -63,7 +63,7 @@ static int *new_entry(int which)
 
 static void run_strand(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split);
+    filch_frame *f = filch_split_slots(&self->split);
     const int which = (int)(uintptr_t)self->argument;
     const char does = crowd[which];
     /* It is past for everybody, but only T2 looks. */
@@ -198,10 +198,10 @@ static void setup(void)
     pool = make_small_pool(2);
     filch_pool_begin(pool);
     mc_check(filch_channel_create(&channel, sizeof(int *), 1) == 0, "a channel is created");
-    mc_check(filch_scope_open(&scope, NULL, pool, NULL) == 0, "a scope is opened");
+    mc_check(filch_scope_open(NULL, &scope, pool, NULL) == 0, "a scope is opened");
     for (uintptr_t i = 0; crowd[i]; i++) {
         filch_worker_have_spare(pool->workers[0]);
-        strands[i] = prepare(pool->workers[0], run_strand, (void *)i, NULL);
+        strands[i] = filch_worker_prepare(pool->workers[0], run_strand, (void *)i, NULL);
         filch_strand_begin_task(strands[i], &scope, NULL);
     }
     if (is_full)

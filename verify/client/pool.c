@@ -17,7 +17,7 @@
 
 static filch_pool *pool;
 static unsigned workers;
-static filch_wait_policy wait_policy;
+static filch_spin_policy spin_policy;
 
 FILCH_TASK(int, sum, (int, n))
 {
@@ -33,7 +33,7 @@ static void create(void)
     filch_options options = {.size = sizeof options,
                              .workers = workers,
                              .stack_bytes = STACK_BYTES,
-                             .wait = wait_policy};
+                             .spin = spin_policy};
 
     mc_check(filch_pool_create(&pool, &options) == 0, "a pool is created");
 }
@@ -44,7 +44,7 @@ static void create_if_possible(void)
     filch_options options = {.size = sizeof options,
                              .workers = workers,
                              .stack_bytes = STACK_BYTES,
-                             .wait = wait_policy};
+                             .spin = spin_policy};
     int err = filch_pool_create(&pool, &options);
 
     mc_check(err == 0 || (err == -ENOMEM && !pool), "a pool is created, or there is no memory");
@@ -64,7 +64,7 @@ static void run_sum(void)
 
 static filch_atomic_u32 done;
 
-static void count(filch_slot *f, void *arg)
+static void count(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     filch_fetch_add_relaxed(&done, 1);
@@ -112,7 +112,7 @@ static void destroy_two(void)
     check_two();
 }
 
-static void run_in(filch_slot *f, void *in)
+static void run_in(filch_frame *f, void *in)
 {
     (void)f;
     mc_check(filch_run(in, count, NULL) == 0, "a task runs one in the other pool");
@@ -159,30 +159,30 @@ static void check_accepted(void)
 static const struct {
     mc_program program;
     unsigned workers;
-    filch_wait_policy wait;
+    filch_spin_policy spin;
     unsigned faults;      /* of each thread, or MC_ALWAYS */
     unsigned fault_kinds; /* only these */
 } programs[] = {
-    {{"pool run", create, {run_sum}, destroy}, 2, FILCH_WAIT_POWER, 0, 0},
-    {{"pool run, spinning", create, {run_sum}, destroy}, 2, FILCH_WAIT_BALANCED, 0, 0},
-    {{"pool two runs", create, {run_sum, run_sum}, destroy}, 2, FILCH_WAIT_POWER, 0, 0},
-    {{"pool submit", create, {submit}, check_one}, 1, FILCH_WAIT_POWER, 0, 0},
-    {{"pool submit, wait", create, {submit_and_wait}, check_one}, 2, FILCH_WAIT_BALANCED, 0, 0},
-    {{"pool two submit", create, {submit, submit}, check_two}, 2, FILCH_WAIT_POWER, 0, 0},
-    {{"pool run, submit", create, {run_sum, submit}, check_one}, 2, FILCH_WAIT_POWER, 0, 0},
+    {{"pool run", create, {run_sum}, destroy}, 2, FILCH_SPIN_POWER, 0, 0},
+    {{"pool run, spinning", create, {run_sum}, destroy}, 2, FILCH_SPIN_BALANCED, 0, 0},
+    {{"pool two runs", create, {run_sum, run_sum}, destroy}, 2, FILCH_SPIN_POWER, 0, 0},
+    {{"pool submit", create, {submit}, check_one}, 1, FILCH_SPIN_POWER, 0, 0},
+    {{"pool submit, wait", create, {submit_and_wait}, check_one}, 2, FILCH_SPIN_BALANCED, 0, 0},
+    {{"pool two submit", create, {submit, submit}, check_two}, 2, FILCH_SPIN_POWER, 0, 0},
+    {{"pool run, submit", create, {run_sum, submit}, check_one}, 2, FILCH_SPIN_POWER, 0, 0},
     {{"pool in pool", create_two, {run_there_and_back, run_here_and_there}, destroy_two},
      1,
-     FILCH_WAIT_POWER,
+     FILCH_SPIN_POWER,
      0,
      0},
     {{"pool submit, no threads", create, {submit, submit}, check_two},
      1,
-     FILCH_WAIT_POWER,
+     FILCH_SPIN_POWER,
      MC_ALWAYS,
      1u << FILCH_FAULT_THREAD},
     {{"pool run, no threads", create, {run_sum, submit}, check_one},
      2,
-     FILCH_WAIT_POWER,
+     FILCH_SPIN_POWER,
      MC_ALWAYS,
      1u << FILCH_FAULT_THREAD},
     {{"pool submit, faults",
@@ -190,7 +190,7 @@ static const struct {
       {submit_if_possible, submit_if_possible},
       check_accepted},
      2,
-     FILCH_WAIT_POWER,
+     FILCH_SPIN_POWER,
      2,
      0},
     {{"pool run, faults",
@@ -198,7 +198,7 @@ static const struct {
       {run_if_possible, submit_if_possible},
       check_accepted},
      2,
-     FILCH_WAIT_POWER,
+     FILCH_SPIN_POWER,
      2,
      0},
 };
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
     options.check_leaks = true;
     for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         workers = programs[i].workers;
-        wait_policy = programs[i].wait;
+        spin_policy = programs[i].spin;
         options.fault_kinds = programs[i].fault_kinds;
         options.faults = programs[i].faults;
         failures += run(&programs[i].program, &options);

@@ -8,9 +8,9 @@
  */
 #include "worker_loop.h"
 
-#include "join/spawn.h"
 #include "mc/mc.h"
 #include "small_pool.h"
+#include "wait/spawn.h"
 
 #include <errno.h>
 #include <filch/future.h>
@@ -30,50 +30,50 @@ static unsigned worker_count;
 
 /* ---- tasks ------------------------------------------------------------------------------------- */
 
-static int work_on(filch_slot *f, void *what)
+static int work_on(filch_frame *f, void *what)
 {
     (void)f;
     (*(int *)what)++;
     return 0;
 }
 
-static int spawn_another(filch_slot *f, void *what)
+static int spawn_another(filch_frame *f, void *what)
 {
-    mc_check(filch_spawn(f, scope, work_on, (int *)what + 1) == 0, "a task spawns another");
+    mc_check(filch_scope_spawn(f, scope, work_on, (int *)what + 1) == 0, "a task spawns another");
     (*(int *)what)++;
     return 0;
 }
 
-static int fail(filch_slot *f, void *what)
+static int fail(filch_frame *f, void *what)
 {
     (void)f;
     (*(int *)what)++;
     return -EIO;
 }
 
-static int wait_in_vain(filch_slot *f, void *what)
+static int wait_in_vain(filch_frame *f, void *what)
 {
-    mc_check(filch_await(f, &never, NULL) == -ECANCELED, "a wait in a cancelled scope ends");
+    mc_check(filch_future_get(f, &never, NULL) == -ECANCELED, "a wait in a cancelled scope ends");
     (*(int *)what)++;
     return 0;
 }
 
 /* The first wait is shielded, and ends otherwise. */
-static int wait_shielded(filch_slot *f, void *what)
+static int wait_shielded(filch_frame *f, void *what)
 {
-    filch_slot *shield = filch_shield(f);
+    filch_frame *shield = filch_shield(f);
     mc_check(filch_sleep_until(f, 1) == 0, "a wait that is shielded is not cancelled");
     filch_unshield(f, shield);
     return wait_in_vain(f, what);
 }
 
 /* A scope of its own, in which somebody waits. */
-static int wait_for_inner(filch_slot *f, void *what)
+static int wait_for_inner(filch_frame *f, void *what)
 {
     filch_scope *inner = malloc(sizeof *inner);
 
-    mc_check(filch_scope_open(inner, f, NULL, NULL) == 0, "a scope is opened in a task");
-    int err = filch_spawn(f, inner, wait_in_vain, what);
+    mc_check(filch_scope_open(f, inner, NULL, NULL) == 0, "a scope is opened in a task");
+    int err = filch_scope_spawn(f, inner, wait_in_vain, what);
     mc_check(err == 0, "a task is spawned");
     err = filch_scope_close(f, inner);
     mc_check(err == -ECANCELED, "a scope is cancelled with its closer");
@@ -83,26 +83,26 @@ static int wait_for_inner(filch_slot *f, void *what)
 
 /* ---- who opens and closes ---------------------------------------------------------------------- */
 
-static void open_scope(filch_slot *f, filch_scope_options options)
+static void open_scope(filch_frame *f, filch_scope_options options)
 {
     options.size = sizeof options;
     scope = malloc(sizeof *scope);
-    mc_check(filch_scope_open(scope, f, pool, &options) == 0, "a scope is opened");
+    mc_check(filch_scope_open(f, scope, pool, &options) == 0, "a scope is opened");
 }
 
-static void spawn(filch_slot *f, filch_task_fn *fn, int *what)
+static void spawn(filch_frame *f, filch_task_fn *fn, int *what)
 {
-    mc_check(filch_spawn(f, scope, fn, what) == 0, "a task is spawned");
+    mc_check(filch_scope_spawn(f, scope, fn, what) == 0, "a task is spawned");
 }
 
-static void close_scope(filch_slot *f, int expected)
+static void close_scope(filch_frame *f, int expected)
 {
     int err = filch_scope_close(f, scope);
     mc_check(err == expected, "what close returns");
     free(scope);
 }
 
-static void use_one(filch_slot *f)
+static void use_one(filch_frame *f)
 {
     open_scope(f, (filch_scope_options){0});
     spawn(f, work_on, &did[0]);
@@ -110,7 +110,7 @@ static void use_one(filch_slot *f)
     mc_check(did[0] == 1, "the task has run");
 }
 
-static void use_more(filch_slot *f)
+static void use_more(filch_frame *f)
 {
     open_scope(f, (filch_scope_options){0});
     spawn(f, spawn_another, &did[0]);
@@ -118,7 +118,7 @@ static void use_more(filch_slot *f)
     mc_check(did[0] == 1 && did[1] == 1, "all tasks have run");
 }
 
-static void use_limited(filch_slot *f)
+static void use_limited(filch_frame *f)
 {
     open_scope(f, (filch_scope_options){.task_limit = 1});
     spawn(f, work_on, &did[0]);
@@ -127,12 +127,12 @@ static void use_limited(filch_slot *f)
     mc_check(did[0] == 1 && did[1] == 1, "both tasks have run");
 }
 
-static void use_failing(filch_slot *f)
+static void use_failing(filch_frame *f)
 {
     open_scope(f, (filch_scope_options){.cancel_on_error = true});
     spawn(f, fail, &did[0]);
     /* The error may come first. */
-    int err = filch_spawn(f, scope, wait_in_vain, &did[1]);
+    int err = filch_scope_spawn(f, scope, wait_in_vain, &did[1]);
     mc_check(err == 0 || err == -ECANCELED, "a task is spawned or cancelled");
     close_scope(f, -EIO);
     mc_check(did[0] == 1, "the task that fails has run");
@@ -147,13 +147,13 @@ static void use_cancelled(filch_task_fn *fn)
 }
 
 /* The deadline may come first. */
-static void spawn_in_time(filch_slot *f, filch_task_fn *fn)
+static void spawn_in_time(filch_frame *f, filch_task_fn *fn)
 {
-    int err = filch_spawn(f, scope, fn, &did[0]);
+    int err = filch_scope_spawn(f, scope, fn, &did[0]);
     mc_check(err == 0 || err == -ECANCELED, "a task is spawned or cancelled");
 }
 
-static void use_deadline(filch_slot *f)
+static void use_deadline(filch_frame *f)
 {
     open_scope(f, (filch_scope_options){.deadline_ns = DEADLINE_NS});
     spawn_in_time(f, wait_in_vain);
@@ -161,7 +161,7 @@ static void use_deadline(filch_slot *f)
 }
 
 /* It is over before the deadline, or at the same time. */
-static void use_deadline_in_vain(filch_slot *f)
+static void use_deadline_in_vain(filch_frame *f)
 {
     open_scope(f, (filch_scope_options){.deadline_ns = DEADLINE_NS});
     spawn_in_time(f, work_on);
@@ -218,7 +218,7 @@ static void outside_in_vain(void)
 }
 
 /* The strand that ran a task of the scope is used again. */
-static void look_at_scope(filch_slot *f, void *arg)
+static void look_at_scope(filch_frame *f, void *arg)
 {
     (void)arg;
     mc_check(!filch_is_cancelled(f), "a filch_run belongs to no scope");

@@ -3,7 +3,7 @@
  * A strand comes into view, or looks up, while another worker goes to sleep: either the sleeper finds it and asks, or the strand's next fork finds the sleeper.
  *
  * T1 runs a strand as worker 0, T2 is worker 1, in the idle half of filch_worker_main without the search; all by the functions of the loop (worker_loop.h), which is part
- * of this file, as is src/join/kinds.c for its locks. The strand runs a script:
+ * of this file, as is src/fork/kinds.c for its locks. The strand runs a script:
  *
  *     f   forks a task
  *     l   looks whether it is wanted, as loops do; if nobody is idle, its forks are fast again
@@ -18,7 +18,8 @@
  */
 #include "mutex.h" /* before what locks one */
 
-#include "join/kinds.c"
+#include "deque/kind.c"
+#include "fork/kinds.c"
 #include "worker_loop.h"
 
 static const char *deque_name;
@@ -40,7 +41,7 @@ static const char *script;
 static bool begins_searching; /* T2: counted as searcher, and looks before it sleeps */
 static void (*third)(void);
 
-static void do_nothing(filch_slot *f, void *arg)
+static void do_nothing(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
 }
@@ -55,7 +56,7 @@ static void visit_inside(filch_worker *worker)
 
 static void run_script(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split);
+    filch_frame *f = filch_split_slots(&self->split);
 
     for (const char *c = script; *c; c++) {
         switch (*c) {
@@ -96,10 +97,10 @@ static void setup(void)
     /* What the guest wants to help: a strand that has no task now. */
     if (third == guest)
         filch_store_relaxed(&pool->workers[3]->strand,
-                            prepare(pool->workers[3], run_script, NULL, pool));
+                            filch_worker_prepare(pool->workers[3], run_script, NULL, pool));
     if (begins_searching)
         filch_sleep_search(&pool->sleep, 1);
-    first = prepare(pool->workers[0], run_script, NULL, NULL);
+    first = filch_worker_prepare(pool->workers[0], run_script, NULL, NULL);
     if (strchr(script, '|')) {
         const filch_visit visit = {.worker = pool->workers[0]};
         set_self(&visit);
@@ -143,7 +144,7 @@ static void guest(void)
     filch_worker *worker = pool->workers[2];
 
     worker->root = pool;
-    mc_check(!steal(worker, false), "a guest takes nothing that is not its business");
+    mc_check(!filch_worker_steal(worker, false), "a guest takes nothing that is not its business");
 }
 
 /* Another thief, which is not idle any more. */

@@ -22,7 +22,7 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
 
     pool->worker_count = worker_count;
     pool->options.name = "small";
-    pool->options.wait = FILCH_WAIT_POWER;
+    pool->options.spin = FILCH_SPIN_POWER;
     pool->policy = filch_policy_find(FILCH_VICTIM_LAST);
     pool->workers = calloc(worker_count, sizeof *pool->workers);
     pool->sleep.seats = pool->vacant.seats = calloc(worker_count, sizeof *pool->sleep.seats);
@@ -68,7 +68,7 @@ static inline filch_link *take_resumed_strand(filch_pool *pool)
 static inline filch_strand *begin_with(filch_worker *worker, void (*body)(filch_strand *))
 {
     filch_worker_have_spare(worker);
-    filch_strand *strand = prepare(worker, body, NULL, worker);
+    filch_strand *strand = filch_worker_prepare(worker, body, NULL, worker);
     filch_strand_begin_task(strand, NULL, NULL);
     return worker->next = strand;
 }

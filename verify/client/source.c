@@ -266,20 +266,20 @@ static void go_away(void)
     if (sleeper == 'n')
         mc_check(filch_source_watch(&source), "another watches");
     filch_fetch_add_relaxed(&source.pending, 1); /* relaxed: as in src/io. */
-    worker->haste = 1;
+    worker->spin_halvings = 1;
     unsigned calls = 0;
     bool is_called;
     do {
         filch_sleep_push(&pool->sleep, worker->index, FILCH_ROLE_RUNNING);
         is_called = filch_worker_sleep(worker, FILCH_NEVER_NS, sleeper == 't');
-        worker->haste++;
+        worker->spin_halvings++;
         calls++;
         if (is_called && !worker->next)
             filch_sleep_found(&pool->sleep);
         /* It was called for the event, and has seen to that. */
     } while (is_called && what == 'e' && take_resumed_strand(pool));
     mc_check(is_called == (what != 'e'), "it ends when it shall");
-    mc_check(worker->haste == 1 + calls + (what == 'g' && payload),
+    mc_check(worker->spin_halvings == 1 + calls + (what == 'g' && payload),
              "what is the seat's is its own again");
     is_over = true;
 }
@@ -298,7 +298,7 @@ static void call(void)
         return;
     if (what == 'g') {
         payload = 1;
-        pool->workers[0]->haste++;
+        pool->workers[0]->spin_halvings++;
         filch_sleep_push(&pool->sleep, 0, FILCH_ROLE_SEARCHING);
         filch_pool_notify(pool, NULL);
         return;
@@ -323,7 +323,7 @@ static MC_OUTSIDE bool may_rest(void)
 static filch_strand *make_strand(void)
 {
     filch_worker_have_spare(pool->workers[0]);
-    return prepare(pool->workers[0], run_for_ever, NULL, NULL);
+    return filch_worker_prepare(pool->workers[0], run_for_ever, NULL, NULL);
 }
 
 /* A worker that sleeps. */

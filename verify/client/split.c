@@ -12,7 +12,7 @@
  *
  * Last, without thieves: while more workers are idle than there are public tasks, each fork is published at once.
  */
-#include "join/join.h"
+#include "fork/fork.h"
 #include "mc/mc.h"
 #include "worker/worker.h"
 
@@ -37,7 +37,7 @@ static const char *script;
 static unsigned tries; /* of each thief; 0: until it has got one */
 static unsigned idle;  /* workers that only count; more than there are ever tasks, or 0 */
 
-static void run_task(filch_slot *f, void *task)
+static void run_task(filch_frame *f, void *task)
 {
     (void)f;
     tasks[(size_t)task].runs++;
@@ -66,7 +66,7 @@ static void await(filch_atomic_u32 *word)
 
 static void run_script(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split), *bottom = f;
+    filch_frame *f = filch_split_slots(&self->split), *bottom = f;
     size_t count = 0, forked[TASKS], open = 0;
 
     for (const char *c = script; *c || open > 0; c += *c != '\0') {

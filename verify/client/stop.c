@@ -11,6 +11,7 @@
 #include "worker_loop.h"
 
 #include "worker/pool.c"
+#include "worker/wake.c"
 
 #include "mc/mc.h"
 #include "small_pool.h"
@@ -53,7 +54,7 @@ static void setup_ready(void)
 {
     pool = make_small_pool(1);
     filch_worker_have_spare(pool->workers[0]);
-    waiting = prepare(pool->workers[0], go_on, NULL, NULL);
+    waiting = filch_worker_prepare(pool->workers[0], go_on, NULL, NULL);
     waiting->worker = pool->workers[0];
     /* No deque has room for that much: no strand can be made any more. */
     filch_kind_find(FILCH_DEQUE_CHASELEV, &pool->strands.kind);

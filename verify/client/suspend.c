@@ -39,14 +39,14 @@ static void set(void)
     filch_future_set(&future, &payload, 0);
 }
 
-static void await(filch_slot *f)
+static void await(filch_frame *f)
 {
     void *value;
-    int err = filch_await(f, &future, &value);
+    int err = filch_future_get(f, &future, &value);
     mc_check(err == 0 && *(int *)value == 1, "the strand sees what it waited for");
 }
 
-static void run_task(filch_slot *f, void *is_set)
+static void run_task(filch_frame *f, void *is_set)
 {
     (void)f;
     runs++;
@@ -66,7 +66,7 @@ static void only_wait(filch_strand *self)
 /* Its task completes what it waits for: it must be stolen from the strand that waits. */
 static void wait_for_task(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+    filch_frame *f = filch_split_slots(&self->split), *mark = f;
 
     f = filch_fork(f, run_task, &runs);
     await(f);
@@ -77,7 +77,7 @@ static void wait_for_task(filch_strand *self)
 
 static void wait_and_join(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+    filch_frame *f = filch_split_slots(&self->split), *mark = f;
 
     f = filch_fork(f, run_task, NULL);
     await(f);
@@ -89,10 +89,10 @@ static void wait_and_join(filch_strand *self)
 /* The same without memory for a strand to run the task on: it is told, and runs it when it joins. Who else waits goes on then. */
 static void wait_in_vain(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+    filch_frame *f = filch_split_slots(&self->split), *mark = f;
 
     f = filch_fork(f, run_task, &runs);
-    mc_check(filch_await(f, &future, NULL) == -ENOMEM, "who waits for its own task is told");
+    mc_check(filch_future_get(f, &future, NULL) == -ENOMEM, "who waits for its own task is told");
     f = filch_join(f, mark);
     await(f);
     filch_store_release(&gone_on, 1);
@@ -109,7 +109,7 @@ static void wait_for_the_other(filch_strand *self)
 /* When it goes on it neither forks nor joins, and its task is still there for others. */
 static void wait_and_work(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+    filch_frame *f = filch_split_slots(&self->split), *mark = f;
 
     f = filch_fork(f, run_task, NULL);
     await(f);
@@ -122,7 +122,7 @@ static void wait_and_work(filch_strand *self)
 
 static void yield_and_join(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split), *mark = f;
+    filch_frame *f = filch_split_slots(&self->split), *mark = f;
 
     f = filch_fork(f, run_task, NULL);
     mc_check(filch_yield(f) == 0, "it goes on after the others");
@@ -206,7 +206,7 @@ static void setup_ready(void)
     setup();
     for (int i = 0; i < READY; i++) {
         filch_worker_have_spare(pool->workers[0]);
-        filch_strand *strand = prepare(pool->workers[0], go_on, NULL, NULL);
+        filch_strand *strand = filch_worker_prepare(pool->workers[0], go_on, NULL, NULL);
         filch_strand_begin_task(strand, NULL, NULL);
         filch_queue_push(&pool->workers[0]->ready, &strand->link);
     }
@@ -225,7 +225,8 @@ static void setup_busy(void)
 {
     setup();
     filch_worker_have_spare(pool->workers[0]);
-    filch_strand *strand = prepare(pool->workers[0], wait_until_it_has_run, NULL, NULL);
+    filch_strand *strand =
+        filch_worker_prepare(pool->workers[0], wait_until_it_has_run, NULL, NULL);
     filch_strand_begin_task(strand, NULL, NULL);
     filch_queue_push(&pool->workers[0]->ready, &strand->link);
 }
@@ -383,13 +384,13 @@ static int run_lists(const mc_options *options)
 
 /* ---- guests ------------------------------------------------------------------------------------ */
 
-static void run_waiting(filch_slot *f, void *arg)
+static void run_waiting(filch_frame *f, void *arg)
 {
     (void)arg;
     await(f);
 }
 
-static void run_sleeping(filch_slot *f, void *arg)
+static void run_sleeping(filch_frame *f, void *arg)
 {
     (void)arg;
     mc_check(filch_sleep_until(f, DEADLINE_NS) == 0, "time is up");

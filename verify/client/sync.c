@@ -5,7 +5,7 @@
  * Threads are enough here: how a strand waits is in client/suspend.c and client/wait.c, and the words below do not know who does. What is protected or announced is
  * plain. A wake-up that is lost is a deadlock.
  */
-#include <filch/wait.h>
+#include <filch/sync.h>
 
 #include "mc/mc.h"
 
@@ -107,7 +107,7 @@ static filch_once once;
 static int calls; /* plain: of the function that is called once */
 static int fail_count;
 
-static int call(filch_slot *f, void *arg)
+static int call(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     return ++calls <= fail_count ? -EIO : 0;
@@ -124,7 +124,7 @@ static void call_once(void)
 }
 
 /* Two calls that fail, one after the other, while somebody is about to call: what it sees may be the first or the second. */
-static int call_in_vain(filch_slot *f, void *arg)
+static int call_in_vain(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     calls++;

@@ -34,7 +34,7 @@ static void sleep_until(filch_strand *self)
     went_on = 1;
 }
 
-static void wait_for_it(filch_slot *f, void *arg)
+static void wait_for_it(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     while (!filch_load_acquire(&has_gone_on))
@@ -57,7 +57,7 @@ static void setup(void)
     filch_pool_begin(pool);
     begin_with(pool->workers[0], sleep_until);
     filch_worker_have_spare(pool->workers[0]);
-    waiting = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
+    waiting = filch_worker_prepare(pool->workers[0], wait_on_strand, NULL, NULL);
     filch_strand_begin_task(waiting, NULL, NULL);
     if (has_other)
         filch_queue_push(&pool->workers[0]->ready, &waiting->link);
@@ -95,14 +95,14 @@ static void start_early(void)
     filch_scope_options options = {.size = sizeof options, .deadline_ns = EARLY_NS};
 
     scope = malloc(sizeof *scope);
-    mc_check(filch_scope_open(scope, NULL, pool, &options) == 0, "a scope is opened");
+    mc_check(filch_scope_open(NULL, scope, pool, &options) == 0, "a scope is opened");
     int err = filch_scope_close(NULL, scope);
     mc_check(err == 0 || err == -ETIMEDOUT, "it is closed before its deadline, or not");
     free(scope);
 }
 
 /* It waits for the deadline itself. */
-static int sleep_longer(filch_slot *f, void *arg)
+static int sleep_longer(filch_frame *f, void *arg)
 {
     (void)arg;
     mc_check(filch_sleep_until(f, 10 * LATE_NS) == -ECANCELED,
@@ -115,8 +115,8 @@ static void wait_for_early(void)
     filch_scope_options options = {.size = sizeof options, .deadline_ns = EARLY_NS};
 
     scope = malloc(sizeof *scope);
-    mc_check(filch_scope_open(scope, NULL, pool, &options) == 0, "a scope is opened");
-    int err = filch_spawn(NULL, scope, sleep_longer, NULL);
+    mc_check(filch_scope_open(NULL, scope, pool, &options) == 0, "a scope is opened");
+    int err = filch_scope_spawn(NULL, scope, sleep_longer, NULL);
     mc_check(err == 0 || err == -ECANCELED, "a task is spawned or cancelled");
     err = filch_scope_close(NULL, scope);
     mc_check(err == -ETIMEDOUT, "it is closed after its deadline");
@@ -133,7 +133,7 @@ static void setup_in_vain(void)
     pool = make_small_pool(1);
     filch_pool_begin(pool);
     filch_worker_have_spare(pool->workers[0]);
-    later.strand = prepare(pool->workers[0], wait_on_strand, NULL, NULL);
+    later.strand = filch_worker_prepare(pool->workers[0], wait_on_strand, NULL, NULL);
     later.turn = filch_wait_open(&later.strand->wait, false);
     filch_wait_park(&later.strand->wait);
     filch_timer_start(&pool->timers, &later, LATE_NS);

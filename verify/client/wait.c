@@ -7,7 +7,7 @@
  *
  *     e   ends the wait
  *     c   claims it, hands over, finishes
- *     x   sets the mark and cancels, as src/join/scope.c does
+ *     x   sets the mark and cancels, as src/wait/scope.c does
  *     n   nudges the waiter, which may end its wait itself then
  *
  * The waiter is a strand, or a thread, which is not nudged: what park finds it acts upon at once.
@@ -15,7 +15,7 @@
  * All scripts up to a length are generated, also without T2 where T3 cancels. What is handed over, and what the waiter leaves behind when it parks, is
  * plain: it is a race if one who ends a wait and the waiter do not agree whose it is.
  */
-#include "strand/wait.h"
+#include "strand/wait_word.h"
 
 #include "mc/mc.h"
 

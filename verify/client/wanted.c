@@ -38,14 +38,14 @@ static bool is_done;
 static const char *script, *beginnings;
 static bool has_job;
 
-static void run_task(filch_slot *f, void *task)
+static void run_task(filch_frame *f, void *task)
 {
     (void)f;
     runs[(size_t)task]++;
     filch_store_release(&has_run[(size_t)task], 1);
 }
 
-static void never_end(filch_slot *f, void *arg)
+static void never_end(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     for (;;)
@@ -54,7 +54,7 @@ static void never_end(filch_slot *f, void *arg)
 
 static void run_script(filch_strand *self)
 {
-    filch_slot *f = filch_split_slots(&self->split);
+    filch_frame *f = filch_split_slots(&self->split);
     size_t count = 0, forked[TASKS], open = 0;
 
     for (const char *c = script; *c || open > 0; c += *c != '\0') {
@@ -96,7 +96,7 @@ static void setup(void)
         endless = (filch_job){.fn = never_end};
         filch_queue_push(&pool->inject, &endless.link);
     }
-    first = prepare(pool->workers[0], run_script, NULL, NULL);
+    first = filch_worker_prepare(pool->workers[0], run_script, NULL, NULL);
 }
 
 /* Its thread ends here: what it would do next is what the others do. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop of a worker (src/worker/loop.h), as a part of the client: it may call what is static there.
+ * The loop of a worker (src/worker/steps.h), as a part of the client: it may call what is static there.
  */
 #ifndef CLIENT_WORKER_LOOP_H
 #define CLIENT_WORKER_LOOP_H
@@ -11,6 +11,8 @@
 #include "worker/run.c"
 #include "worker/shortage.c"
 #include "worker/spare.c"
+#include "worker/stolen.c"
+#include "worker/thief.c"
 #include "worker/worker.c"
 
 #endif

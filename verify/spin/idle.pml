@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleep and wake: src/sleep/README.md, with the loop of src/worker/loop.h, the slow halves of fork and join
- * (src/join/join.c) and the questions of the split stack (src/deque/split.h), under the names they have there, less filch_worker_ and filch_pool_.
+ * Sleep and wake: src/sleep/README.md, with the loop of src/worker/steps.h, the slow halves of fork and join
+ * (src/fork/fork.c) and the questions of the split stack (src/deque/split.h), under the names they have there, less filch_worker_ and filch_pool_.
  *
  * A thread from outside submits JOBS tasks. Whoever runs a task forks and joins as it likes, until FORKS tasks were
  * forked in all. What is checked:
@@ -85,7 +85,7 @@ inline filch_pool_notify()
     od
 }
 
-/* ---- src/join/join.c ---------------------------------------------------------------------------- */
+/* ---- src/fork/fork.c ---------------------------------------------------------------------------- */
 
 /* Publish the slots below `count`. */
 inline serve(count)
@@ -215,7 +215,7 @@ inline join()
     od
 }
 
-/* ---- src/worker/loop.h -------------------------------------------------------------------------- */
+/* ---- src/worker/steps.h -------------------------------------------------------------------------- */
 
 /* A strand for the task: have_spare, prepare. Memory is plenty. */
 inline prepare(what)

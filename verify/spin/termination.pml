@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From submit to destroy: src/worker/pool.c, with the loop of src/worker/loop.h, under the names they have there, less filch_worker_ and filch_pool_.
+ * From submit to destroy: src/worker/pool.c, with the loop of src/worker/steps.h, under the names they have there, less filch_worker_ and filch_pool_.
  *
  * The main thread submits SUBMITS tasks, which submit NESTED more between them. SUBMITTERS other threads submit one each, GUESTS call
  * filch_run and sit down on a seat if there is one, WAITERS call filch_pool_wait. The main thread destroys the pool when the

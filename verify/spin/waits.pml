@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Going to sleep over strands that wait: src/sleep/README.md 2 and 7, with the loop of src/worker/loop.h, src/worker/timer.c,
- * src/worker/lookout.c and the wait word (src/strand/wait.h), under the names they have there, less filch_worker_ and filch_pool_.
+ * Going to sleep over strands that wait: src/sleep/README.md 2 and 7, with the loop of src/worker/steps.h, src/worker/timer.c,
+ * src/worker/lookout.c and the wait word (src/strand/wait_word.h), under the names they have there, less filch_worker_ and filch_pool_.
  *
  * A thread from outside submits the tasks, one strand each:
  *
@@ -145,7 +145,7 @@ inline filch_pool_resume(strands)
     od
 }
 
-/* ---- src/strand/wait.h -------------------------------------------------------------------------- */
+/* ---- src/strand/wait_word.h -------------------------------------------------------------------------- */
 
 /* End the wait of strand s. If it was parked, it goes into `to`. */
 inline filch_wait_end(s, to)
@@ -336,7 +336,7 @@ inline filch_lookout_look()
     fi
 }
 
-/* ---- src/worker/loop.h --------------------------------------------------------------------------- */
+/* ---- src/worker/steps.h --------------------------------------------------------------------------- */
 
 /* The ready strands of the others; a single one only if it has been lying there, which may be so or not. */
 inline steal()

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads for calls that block: elastic, in lanes.
+ *
+ * A lane is a queue under a lock, and threads that take from it. A call starts a thread if nobody is idle; an idle one looks for a moment, sleeps, and
+ * ends after a second. A call lies on the stack of the task that made it, and is touched only under the lock, or by the thread that makes it:
+ *
+ *     QUEUED --- a thread takes it ---> RUNNING --- fn returns ---> DONE    whoever waits goes on
+ *        |
+ *        '------ its task is cancelled, or its deadline passes: off the queue
+ */
+#include "block/blocking.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "wait/wait.h"
+#include "worker/part.h"
+#include "worker/thread.h"
+
+#include <errno.h>
+#include <filch/scope.h>
+#include <stdlib.h>
+
+static const unsigned thread_limits[FILCH_LANE_COUNT] = {
+    [FILCH_LANE_ANY] = 64, [FILCH_LANE_FILES] = 16, [FILCH_LANE_NAMES] = 8};
+
+/* Calls often come one after the other, and a thread that sleeps takes microseconds to come. */
+#define LINGER_NS 50000
+#define LAST_NS 1000000000
+
+typedef enum call_state { CALL_QUEUED, CALL_RUNNING, CALL_DONE } call_state;
+
+typedef struct call call;
+struct call {
+    filch_link link; /* first: in the queue it is the call */
+    int (*fn)(void *arg);
+    void *arg;
+    int result;
+    call_state state;
+    filch_waiting *waiting;
+};
+
+typedef struct lane {
+    filch_lock lock;
+    const filch_pool *pool; /* NULL under the model checker */
+    filch_link *first, **last;
+    filch_atomic_u32 queued_count; /* written under the lock; idle threads look at it without */
+    unsigned thread_count, idle_count, thread_limit;
+    bool has_lingerer;      /* one of the idle threads looks for the bell without sleeping */
+    filch_atomic_u32 bell;  /* raised to wake idle threads */
+    filch_atomic_u32 alive; /* thread_count, for who waits for its end */
+    bool is_ending;
+    bool has_ended; /* a thread that nobody has joined yet: */
+    pthread_t ended;
+} lane;
+
+typedef struct offload {
+    filch_part part; /* first: in the pool it is the part */
+    lane lanes[FILCH_LANE_COUNT];
+} offload;
+
+/* ---- threads ----------------------------------------------------------------------------------- */
+
+static call *take(lane *l)
+{
+    call *c = (call *)l->first;
+    if (!c)
+        return NULL;
+    l->first = c->link.next;
+    if (!l->first)
+        l->last = &l->first;
+    /* relaxed: under the lock; others take it as a hint. */
+    filch_store_relaxed(&l->queued_count, filch_load_relaxed(&l->queued_count) - 1);
+    c->state = CALL_RUNNING;
+    return c;
+}
+
+/* Under the lock, which is held again on return. */
+static void make_call(lane *l, call *c)
+{
+    filch_wakes wakes = {NULL, NULL};
+
+    filch_lock_release(&l->lock);
+    int result = c->fn(c->arg);
+    filch_lock_acquire(&l->lock);
+    c->result = result;
+    c->state = CALL_DONE;
+    if (c->waiting)
+        filch_waiting_end(c->waiting, 0, &wakes);
+    if (!wakes.last)
+        return;
+    filch_lock_release(&l->lock);
+    filch_wakes_go(&wakes);
+    filch_lock_acquire(&l->lock);
+}
+
+/* Under the lock. False: nothing came for long. */
+static bool wait_for_call(lane *l)
+{
+    const struct timespec last = {.tv_sec = LAST_NS / 1000000000};
+    uint64_t since_ns = filch_clock_ns();
+    int err = 0;
+
+    /* relaxed: under the lock, this one and the next. */
+    uint32_t bell = filch_load_relaxed(&l->bell);
+    l->idle_count++;
+    if (!l->has_lingerer) {
+        l->has_lingerer = true;
+        filch_lock_release(&l->lock);
+        /* relaxed: a hint; the lock tells. */
+        while (filch_load_relaxed(&l->bell) == bell && filch_clock_ns() - since_ns < LINGER_NS)
+            filch_pause();
+        filch_lock_acquire(&l->lock);
+        l->has_lingerer = false;
+    }
+    filch_lock_release(&l->lock);
+    /* relaxed: as above. */
+    while (filch_load_relaxed(&l->bell) == bell && err != -ETIMEDOUT)
+        err = filch_futex_wait(&l->bell, bell, &last);
+    filch_lock_acquire(&l->lock);
+    l->idle_count--;
+    return l->first || l->is_ending || err != -ETIMEDOUT;
+}
+
+static void *serve(void *argument)
+{
+    lane *l = argument;
+    call *c;
+
+    if (l->pool)
+        filch_thread_assist(l->pool);
+    filch_lock_acquire(&l->lock);
+    do
+        while ((c = take(l)))
+            make_call(l, c);
+    while (!l->is_ending && wait_for_call(l));
+    bool has_previous = l->has_ended;
+    pthread_t previous = l->ended;
+    l->has_ended = true;
+    l->ended = pthread_self();
+    l->thread_count--;
+    /* relaxed: under the lock. */
+    filch_store_relaxed(&l->alive, l->thread_count);
+    filch_futex_wake(&l->alive, 1);
+    filch_lock_release(&l->lock);
+    /* Each joins the one that ended before it, and who ends the lane the last. */
+    if (has_previous)
+        pthread_join(previous, NULL);
+    return NULL;
+}
+
+/* Under the lock. False: there is none to be had. */
+static bool start_thread(lane *l)
+{
+    pthread_t thread;
+
+    if (filch_fault(FILCH_FAULT_THREAD) || pthread_create(&thread, NULL, serve, l))
+        return false;
+    /* relaxed: under the lock. */
+    filch_store_relaxed(&l->alive, ++l->thread_count);
+    return true;
+}
+
+/* ---- the part of the pool ---------------------------------------------------------------------- */
+
+static void ring(lane *l, int count)
+{
+    /* relaxed: under the lock, which carries what the bell is about. */
+    filch_fetch_add_relaxed(&l->bell, 1);
+    if (count > 0)
+        filch_futex_wake(&l->bell, count);
+}
+
+static void end_lane(lane *l)
+{
+    filch_lock_acquire(&l->lock);
+    l->is_ending = true;
+    ring(l, INT32_MAX);
+    while (l->thread_count > 0) {
+        /* relaxed: under the lock. */
+        uint32_t alive = filch_load_relaxed(&l->alive);
+        filch_lock_release(&l->lock);
+        filch_futex_wait(&l->alive, alive, NULL);
+        filch_lock_acquire(&l->lock);
+    }
+    filch_lock_release(&l->lock);
+    if (l->has_ended)
+        pthread_join(l->ended, NULL);
+}
+
+static void destroy(filch_part *part)
+{
+    offload *o = (offload *)part;
+
+    for (int i = 0; i < FILCH_LANE_COUNT; i++)
+        end_lane(&o->lanes[i]);
+    free(o);
+}
+
+static void forget(filch_part *part)
+{
+    free(part);
+}
+
+static offload *get_offload(filch_pool *pool)
+{
+    filch_part *part = filch_parts_get(&pool->parts, FILCH_PART_OFFLOAD);
+    if (part)
+        return (offload *)part;
+    offload *o = filch_calloc(1, sizeof *o);
+    if (!o)
+        return NULL;
+    o->part = (filch_part){destroy, forget};
+    for (int i = 0; i < FILCH_LANE_COUNT; i++) {
+        o->lanes[i].pool = pool;
+        o->lanes[i].last = &o->lanes[i].first;
+        o->lanes[i].thread_limit = thread_limits[i];
+    }
+    part = filch_parts_add(&pool->parts, FILCH_PART_OFFLOAD, &o->part);
+    if (part != &o->part)
+        free(o);
+    return (offload *)part;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------- */
+
+/* Under the lock. False: nobody would ever take it. */
+static bool queue_call(lane *l, call *c)
+{
+    c->link.next = NULL;
+    *l->last = &c->link;
+    l->last = &c->link.next;
+    /* relaxed: under the lock. */
+    uint32_t queued_count = filch_load_relaxed(&l->queued_count) + 1;
+    filch_store_relaxed(&l->queued_count, queued_count);
+    if (l->idle_count >= queued_count) {
+        /* Who lingers hears the bell without a wake-up, and takes one. */
+        ring(l, l->has_lingerer && queued_count == 1 ? 0 : 1);
+        return true;
+    }
+    if (l->thread_count < l->thread_limit)
+        start_thread(l);
+    return l->thread_count > 0;
+}
+
+/* Under the lock. */
+static void take_off(lane *l, call *c)
+{
+    filch_link **at = &l->first;
+    while (*at != &c->link)
+        at = &(*at)->next;
+    *at = c->link.next;
+    if (!*at)
+        l->last = at;
+    /* relaxed: under the lock. */
+    filch_store_relaxed(&l->queued_count, filch_load_relaxed(&l->queued_count) - 1);
+}
+
+/* Wait until it is done, or the task is cancelled, or the deadline passes. Returns how far it was then; CALL_QUEUED: it is off the queue, and its result says why. */
+static call_state wait_for_end(filch_frame *f, lane *l, call *c, uint64_t deadline_ns)
+{
+    filch_waiting waiting;
+    int outcome = 0;
+
+    filch_waiting_begin(&waiting, f, "a call that blocks");
+    waiting.is_firm = true;
+    filch_lock_acquire(&l->lock);
+    bool is_done = c->state == CALL_DONE;
+    c->waiting = &waiting;
+    filch_lock_release(&l->lock);
+    if (is_done)
+        filch_waiting_drop(&waiting);
+    else
+        outcome = filch_waiting_wait(&waiting, deadline_ns);
+    /* Also when it is done: the thread must have let go of it. */
+    filch_lock_acquire(&l->lock);
+    c->waiting = NULL;
+    call_state state = c->state;
+    if (state == CALL_QUEUED) {
+        take_off(l, c);
+        c->result = outcome;
+    }
+    filch_lock_release(&l->lock);
+    return state;
+}
+
+int filch_blocking_until(filch_frame *f, filch_lane which, int (*fn)(void *arg), void *arg,
+                         uint64_t deadline_ns)
+{
+    filch_strand *strand = f ? filch_strand_of(f) : NULL;
+
+    if (!fn || (unsigned)which >= FILCH_LANE_COUNT)
+        return -EINVAL;
+    offload *o = filch_strand_can_leave(strand) ? get_offload(strand->pool) : NULL;
+    if (!o)
+        return fn(arg);
+    if (filch_is_cancelled(f))
+        return -ECANCELED;
+    lane *l = &o->lanes[which];
+    call c = {.fn = fn, .arg = arg, .state = CALL_QUEUED};
+
+    filch_lock_acquire(&l->lock);
+    bool is_queued = queue_call(l, &c);
+    if (!is_queued)
+        take_off(l, &c);
+    filch_lock_release(&l->lock);
+    if (!is_queued)
+        return fn(arg);
+    if (wait_for_end(f, l, &c, deadline_ns) == CALL_RUNNING) {
+        /* It has our memory. */
+        filch_frame *shield = filch_shield(f);
+        wait_for_end(f, l, &c, FILCH_NEVER_NS);
+        filch_unshield(f, shield);
+    }
+    return c.result;
+}
+
+int filch_blocking(filch_frame *f, filch_lane which, int (*fn)(void *arg), void *arg)
+{
+    return filch_blocking_until(f, which, fn, arg, FILCH_NEVER_NS);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fork and join on the deques of filch/deque/, for pools that were asked to use one of them.
+ *
+ * Slots are where they always are, and hold the tasks; the deque has their addresses. Limits are such that every fork and every join
+ * comes here. README.md says how it goes on: a deque that is last in first out is pushed to and popped from; of one that is first in first out the forker
+ * cannot take what it wants, so its entries are hints, and a task belongs to whoever claims it.
+ *
+ * Edges
+ *   task-done     run_stolen in src/worker/run.c -> join_on
+ *                 filch_stolen_wait, where the deque has told that it was stolen.
+ *   asked         filch_split_ask -> filch_serve_deque, and back
+ *                 carries the thief's place among the idle workers, or what was pushed.
+ */
+#include "fork/kinds.h"
+
+#include "deque/adapt.h"
+#include "fork/fork.h"
+#include "worker/worker.h"
+
+/* Entries that may be without a task before they are looked through. */
+#define SWEEP_AFTER 1024
+
+/* Each kind has its own copy of these, in which its calls are inlined. What is rare is called last: then the rest needs no
+ * frame. */
+#define COPIED static inline __attribute__((always_inline))
+#define RARE static __attribute__((noinline))
+
+/* The question is taken away before the look who is: one that comes later finds what was pushed before. */
+__attribute__((noinline)) void filch_serve_deque(filch_strand *strand)
+{
+    filch_pool *pool = strand->worker->pool;
+
+    if (strand->kind->show)
+        strand->kind->show(strand->deque);
+    /* acq_rel [asked] */
+    filch_exchange_acq_rel(&strand->split.asked, 0);
+    size_t count = strand->kind->size_hint(strand->deque);
+    if (filch_sleep_idle_count(&pool->sleep) > count)
+        filch_strand_arm(strand);
+    if (count == 0)
+        return;
+    filch_count(strand->worker, FILCH_COUNT_published);
+    filch_pool_notify(pool, strand->worker);
+}
+
+static bool is_asked(filch_strand *strand)
+{
+    /* relaxed: a hint; the next fork or join sees it. */
+    return __builtin_expect(filch_load_relaxed(&strand->split.asked) != 0, 0);
+}
+
+/* ---- fork -------------------------------------------------------------------------------------- */
+
+/* A task that is in no deque: the mark tells its join. */
+static void keep(filch_slot *task)
+{
+    /* relaxed: own slot, and nobody else knows it. */
+    filch_store_relaxed(&task->state, filch_load_relaxed(&task->state) | FILCH_TASK_OFFERED);
+}
+
+RARE filch_slot *fork_asked(filch_slot *task)
+{
+    filch_serve_deque(filch_strand_of(task));
+    return task;
+}
+
+/* The deque must grow, or is full. One of which thieves have taken all may have room again once its owner has found that out. */
+RARE filch_slot *fork_full(filch_slot *task, bool is_quiet)
+{
+    filch_strand *strand = filch_strand_of(task);
+    const filch_kind *kind = strand->kind;
+    bool is_pushed = kind->push(strand->deque, task) == 0;
+    void *entry;
+
+    if (!is_pushed && kind->pop(strand->deque, &entry) && kind->push(strand->deque, entry) != 0)
+        keep(entry);
+    if (!is_pushed && kind->push(strand->deque, task) != 0)
+        keep(task);
+    return is_quiet || !is_asked(strand) ? task : fork_asked(task);
+}
+
+static bool is_offered(filch_slot *task)
+{
+    /* relaxed: a hint; who takes the entry must claim the task. */
+    return filch_load_relaxed(&task->state) & FILCH_TASK_OFFERED;
+}
+
+/* Put away what this strand has pushed, and push its tasks up to the newest again: entries whose tasks are gone, and several for one
+ * slot, add up otherwise. In a deque for all, other strands have entries, too. What does not fit any more is found by its join. */
+RARE void sweep(filch_strand *strand, filch_slot *newest)
+{
+    const filch_kind *kind = strand->kind;
+    size_t kept = 0;
+    void *entry;
+
+    for (size_t i = kind->size_hint(strand->deque); i > 0 && kind->pop(strand->deque, &entry); i--)
+        if (filch_strand_of(entry) != strand && is_offered(entry))
+            kind->push(strand->deque, entry);
+    for (filch_slot *task = filch_split_slots(&strand->split); task <= newest; task++)
+        if (is_offered(task))
+            kept += kind->push(strand->deque, task) == 0;
+    strand->pushed = 0;
+    strand->kept = kept;
+}
+
+/* An entry stays in the deque when its forker takes the task. */
+COPIED void push_claimed(const filch_kind *kind, filch_strand *strand, filch_slot *task)
+{
+    filch_task_offer(task);
+    strand->pushed++;
+    if (kind->push(strand->deque, task) == 0 && strand->pushed <= SWEEP_AFTER)
+        return;
+    /* A sweep looks at all entries and all slots: not before as many pushes have paid for it. */
+    if (strand->pushed > 2 * strand->kept + (size_t)(task - filch_split_slots(&strand->split)))
+        sweep(strand, task);
+}
+
+COPIED filch_slot *fork_on(const filch_kind *kind, filch_slot *task, filch_strand *strand,
+                           bool is_quiet)
+{
+    if (__builtin_expect(task >= strand->split.end, 0))
+        return strand->split.end;
+    if (kind->is_claimed)
+        push_claimed(kind, strand, task);
+    else if (__builtin_expect(!kind->push_fast(strand->deque, task), 0))
+        return fork_full(task, is_quiet);
+    return is_quiet || !is_asked(strand) ? task : fork_asked(task);
+}
+
+/* ---- join -------------------------------------------------------------------------------------- */
+
+/* It was not ours at once. */
+RARE bool join_rest(filch_slot *task)
+{
+    filch_strand *strand = filch_strand_of(task);
+    const filch_kind *kind = strand->kind;
+
+    if (kind->take_last && kind->take_last(strand->deque))
+        return true;
+    for (;;) {
+        filch_stolen_wait(strand, task);
+        /* acquire [task-done] */
+        if (filch_load_acquire(&task->state) == FILCH_TASK_DONE)
+            return false;
+        /* A guest had it, and has given it back. */
+        if (filch_task_claim(task))
+            return true;
+    }
+}
+
+/* `join_asked` serves whoever has asked, and then does the rest: this without that. */
+COPIED bool join_on(const filch_kind *kind, filch_slot *task, filch_strand *strand,
+                    bool (*join_asked)(filch_slot *))
+{
+    if (__builtin_expect(task >= strand->split.end, 0))
+        return true;
+    if (join_asked && is_asked(strand))
+        return join_asked(task);
+    if (kind->is_claimed) {
+        /* acquire [task-done] */
+        if (filch_load_acquire(&task->state) == FILCH_TASK_DONE)
+            return false;
+        return filch_task_claim(task) ? true : join_rest(task);
+    }
+    /* relaxed: own slot. A thief that has it never makes it this. */
+    uintptr_t state = filch_load_relaxed(&task->state);
+    if (__builtin_expect((state & FILCH_TASK_OFFERED) != 0, 0)) {
+        /* relaxed: own slot, in no deque. */
+        filch_store_relaxed(&task->state, state & ~FILCH_TASK_OFFERED);
+        return true;
+    }
+    /* The newest entry is the newest task, and thieves take the oldest: either this one is left, or none is. */
+    return __builtin_expect(kind->take(strand->deque, task), 1) ? true : join_rest(task);
+}
+
+/* ---- a copy for each kind ---------------------------------------------------------------------- */
+
+typedef struct calls {
+    filch_slot *(*fork)(filch_slot *task, filch_strand *strand);
+    void (*fork_quietly)(filch_slot *task, filch_strand *strand);
+    bool (*join)(filch_slot *task, filch_strand *strand);
+} calls;
+
+#define COPY(d, ...)                                                                               \
+    static const filch_kind d##_kind = FILCH_KIND_ROW(d, __VA_ARGS__);                             \
+    static filch_slot *d##_fork(filch_slot *task, filch_strand *strand)                            \
+    {                                                                                              \
+        return fork_on(&d##_kind, task, strand, false);                                            \
+    }                                                                                              \
+    static void d##_fork_quietly(filch_slot *task, filch_strand *strand)                           \
+    {                                                                                              \
+        fork_on(&d##_kind, task, strand, true);                                                    \
+    }                                                                                              \
+    RARE bool d##_join_asked(filch_slot *task)                                                     \
+    {                                                                                              \
+        filch_strand *strand = filch_strand_of(task);                                              \
+        filch_serve_deque(strand);                                                                 \
+        return join_on(&d##_kind, task, strand, NULL);                                             \
+    }                                                                                              \
+    static bool d##_join(filch_slot *task, filch_strand *strand)                                   \
+    {                                                                                              \
+        return join_on(&d##_kind, task, strand, d##_join_asked);                                   \
+    }
+FILCH_KIND_ROWS(COPY)
+
+#define CALLS(d, enumerator, ...) [enumerator] = {d##_fork, d##_fork_quietly, d##_join},
+static const calls calls_of[] = {FILCH_KIND_ROWS(CALLS)};
+
+/* Chase-Lev, which most programs with another deque than the split stack want, is inlined. */
+filch_slot *filch_kind_fork(filch_strand *strand, filch_frame *f)
+{
+    const filch_kind *kind = strand->kind;
+
+    if (kind == &filch_chaselev_kind)
+        return fork_on(&chaselev_kind, f, strand, false);
+    return calls_of[kind->which].fork(f, strand);
+}
+
+void filch_kind_fork_quietly(filch_strand *strand, filch_frame *f)
+{
+    calls_of[strand->kind->which].fork_quietly(f, strand);
+}
+
+bool filch_kind_join(filch_strand *strand, filch_frame *f)
+{
+    const filch_kind *kind = strand->kind;
+
+    if (kind == &filch_chaselev_kind)
+        return join_on(&chaselev_kind, f, strand, chaselev_join_asked);
+    return calls_of[kind->which].join(f, strand);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What channel.c and select.c share: a channel under its lock, and a hand-over that is completed after it.
+ */
+#ifndef FILCH_WAIT_CHANNEL_H
+#define FILCH_WAIT_CHANNEL_H
+
+#include "wait/wait.h"
+
+#include <filch/channel.h>
+
+struct filch_channel {
+    filch_lock lock;
+    bool is_closed;
+    bool sender_tries, receiver_tries; /* one was nudged, and has not come yet */
+    size_t capacity;                   /* constant, as is entry_bytes */
+    size_t first, count;               /* the entries are first, first + 1, ... modulo capacity */
+    filch_waiters senders, receivers;
+    size_t entry_bytes;
+    unsigned char entries[] __attribute__((aligned(16)));
+};
+
+/* Added to the outcome of a wait that ends because the channel was closed. */
+#define FILCH_OUTCOME_CLOSED 1024u
+
+/* What is left to do when the lock is released: waiters that were claimed, so that they and their memory wait for us; strands that were nudged. */
+typedef struct filch_handover {
+    filch_waiter *waiter; /* NULL: nothing */
+    void *to;             /* NULL: it was copied under the lock */
+    const void *from;
+    size_t bytes;
+    filch_waiter *more; /* others, linked by next; what is theirs was copied under the lock */
+    filch_wakes nudged;
+} filch_handover;
+
+/* How much to try. */
+typedef enum filch_effort {
+    FILCH_EFFORT_PATIENT, /* rather wait than take from one, or give to one, who was nudged */
+    FILCH_EFFORT_ALL,
+} filch_effort;
+
+/* Under the lock. 0; -EPIPE it is closed; -EAGAIN it is full, or empty: then nothing has happened. */
+int filch_channel_put(filch_channel *channel, const void *entry, filch_effort effort,
+                      filch_handover *handover);
+int filch_channel_get(filch_channel *channel, void *entry, filch_effort effort,
+                      filch_handover *handover);
+
+/* Without the lock; the channel may be gone. Whoever waited goes on. */
+void filch_handover_finish(filch_handover *handover);
+
+#endif

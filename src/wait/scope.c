@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A scope counts its tasks, and one for itself until it is being closed. Whoever counts to zero says so to the closer, under the lock, and the closer
+ * takes the lock once more before it returns: so nobody touches a scope that is gone.
+ *
+ * Strands that run a task of the scope are in its list from their first wait on, for filch_scope_cancel to find. Of one that waits for the end of a scope of its own, that is
+ * cancelled with it.
+ *
+ * Edges
+ *   scope-done      end_task -> filch_scope_close         carries all that the tasks did.
+ *   cancel-or-wait  filch_scope_cancel x filch_waiting_wait   forbids that one who cancels misses a wait which misses the mark.
+ */
+#include "wait/scope.h"
+
+#include "base/fault.h"
+#include "strand/inherit.h"
+#include "wait/spawn.h"
+#include "wait/wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof(filch_timer) <= sizeof((filch_scope *)0)->timer, "the timer has room");
+_Static_assert(sizeof(filch_waiters) == sizeof(filch_list), "a list of the public headers");
+_Static_assert(sizeof(filch_lock) == sizeof(filch_atomic_u32), "a lock of the public headers");
+
+static filch_lock *lock_of(filch_scope *scope)
+{
+    return (filch_lock *)&scope->lock;
+}
+
+/* False: this is the child of a fork(), and those who have the lock, or run the tasks, are threads of its parent. */
+static bool is_ours(const filch_scope *scope)
+{
+    return filch_pool_is_alive(scope->pool) && scope->generation == scope->pool->generation;
+}
+
+static filch_waiters *spawners_of(filch_scope *scope)
+{
+    return (filch_waiters *)&scope->spawners;
+}
+
+/* ---- cancellation ------------------------------------------------------------------------------ */
+
+static void delist(filch_strand *strand)
+{
+    filch_scope *scope = strand->scope;
+
+    filch_lock_acquire(lock_of(scope));
+    *strand->scope_to = strand->scope_next;
+    if (strand->scope_next)
+        strand->scope_next->scope_to = strand->scope_to;
+    strand->scope_to = NULL;
+    filch_lock_release(lock_of(scope));
+}
+
+void filch_scope_enlist(filch_scope *scope, filch_strand *strand)
+{
+    /* Once per task. scope_to would say it, too, but neighbours in the list write to it. */
+    if (strand->at_end == delist)
+        return;
+    filch_lock_acquire(lock_of(scope));
+    strand->scope_next = scope->strands;
+    strand->scope_to = &scope->strands;
+    if (strand->scope_next)
+        strand->scope_next->scope_to = &strand->scope_next;
+    scope->strands = strand;
+    filch_lock_release(lock_of(scope));
+    strand->at_end = delist;
+}
+
+/* The first reason counts. Strands to be resumed are appended at **last. */
+static void cancel(filch_scope *scope, uint32_t why, filch_link ***last)
+{
+    filch_lock_acquire(lock_of(scope));
+    /* relaxed: under the lock. */
+    bool is_first = !filch_load_relaxed(&scope->mark);
+    if (is_first)
+        /* seq_cst [cancel-or-wait] */
+        filch_store_seq_cst(&scope->mark, why);
+    for (filch_strand *strand = is_first ? scope->strands : NULL; strand;
+         strand = strand->scope_next) {
+        if (filch_wait_cancel(&strand->wait) != FILCH_WAIT_RESUME)
+            continue;
+        **last = &strand->link;
+        *last = &strand->link.next;
+        /* It would do so itself, but perhaps not soon: the tasks of that scope may have all workers. It is ours until it is resumed, and so is what it waits for. Locks are
+         * taken from the outer scope to the inner one. */
+        if (strand->closes && strand->closes->pool == scope->pool)
+            cancel(strand->closes, ECANCELED, last);
+    }
+    filch_lock_release(lock_of(scope));
+}
+
+/* A worker of the pool, or one who keeps it alive, as the tasks do until they have ended. */
+static void cancel_and_resume(filch_scope *scope, uint32_t why)
+{
+    filch_pool *pool = scope->pool;
+    filch_link *strands = NULL, **last = &strands;
+
+    filch_pool_begin(pool);
+    cancel(scope, why, &last);
+    *last = NULL;
+    filch_pool_resume(pool, strands);
+    filch_pool_end(pool);
+}
+
+void filch_scope_cancel(filch_scope *scope)
+{
+    if (scope && is_ours(scope))
+        cancel_and_resume(scope, ECANCELED);
+}
+
+static void pass_deadline(filch_timer *timer, filch_link ***last)
+{
+    cancel((filch_scope *)((char *)timer - offsetof(filch_scope, timer)), ETIMEDOUT, last);
+}
+
+bool filch_is_cancelled(filch_frame *f)
+{
+    filch_strand *strand = f ? filch_strand_of(f) : NULL;
+    filch_scope *scope = strand && !filch_strand_is_shielded(strand, f) ? strand->scope : NULL;
+
+    if (!scope)
+        return false;
+    /* relaxed: a task that learns of it late waits later. */
+    uint32_t mark = filch_load_relaxed(&scope->mark);
+    if (mark || !filch_strand_can_leave(strand))
+        return mark;
+    /* Where all workers compute, nobody else looks at the clock. */
+    filch_pool_fire_timers(strand->pool);
+    /* relaxed: as above. */
+    return filch_load_relaxed(&scope->mark);
+}
+
+filch_slot *filch_shield(filch_frame *f)
+{
+    if (!f)
+        return NULL;
+    filch_strand *strand = filch_strand_of(f);
+    /* relaxed: thieves of what is forked from here on learn of it by [task-ready]. */
+    filch_frame *shield = filch_load_relaxed(&strand->shield);
+    if (!shield)
+        filch_store_relaxed(&strand->shield, f);
+    return shield;
+}
+
+void filch_unshield(filch_frame *f, filch_frame *shield)
+{
+    if (f)
+        /* relaxed: all that was forked meanwhile has been joined. */
+        filch_store_relaxed(&filch_strand_of(f)->shield, shield);
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------- */
+
+int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,
+                     const filch_scope_options *options)
+{
+    filch_scope_options o = {.size = sizeof o};
+
+    if (!pool && f)
+        pool = filch_strand_of(f)->pool;
+    if (!scope || !pool || (options && options->size != sizeof o))
+        return -EINVAL;
+    int err = filch_pool_check(pool);
+    if (err)
+        return err;
+    if (options)
+        o = *options;
+    /* relaxed: a count; who destroys the pool over a scope that is just being opened or closed has a race anyway. */
+    filch_fetch_add_relaxed(&pool->scopes, 1);
+    *scope =
+        (filch_scope){.pool = pool,
+                      .generation = pool->generation,
+                      .task_count = {1},
+                      .task_limit = o.task_limit,
+                      .cancel_on_error = o.cancel_on_error,
+                      .has_deadline = o.deadline_ns != 0 && o.deadline_ns != FILCH_NO_DEADLINE};
+    if (scope->has_deadline) {
+        filch_timer *timer = (filch_timer *)scope->timer;
+        timer->fire = pass_deadline;
+        if (filch_timer_start(&pool->timers, timer, o.deadline_ns)) {
+            filch_pool_begin(pool);
+            filch_pool_notify(pool, NULL);
+            filch_pool_end(pool);
+        }
+    }
+    return 0;
+}
+
+/* Count one more, if there are fewer than the limit. */
+static bool try_enter(filch_scope *scope, bool is_own, filch_waiter *waiter)
+{
+    filch_lock_acquire(lock_of(scope));
+    bool is_in = is_own || scope->running_count < scope->task_limit;
+    if (is_in)
+        scope->running_count++;
+    else if (waiter)
+        filch_waiters_push(spawners_of(scope), waiter);
+    filch_lock_release(lock_of(scope));
+    return is_in;
+}
+
+/* Wait until there are fewer tasks than the limit, and count one more. One of these tasks does not wait: it might be for its own end. */
+static int enter_limited(filch_frame *f, filch_scope *scope)
+{
+    filch_waiting waiting;
+    filch_waiter waiter = {.waiting = &waiting};
+    int outcome = -ETIMEDOUT;
+
+    if (try_enter(scope, f && filch_strand_of(f)->scope == scope, NULL))
+        return 0;
+    while (outcome == -ETIMEDOUT) {
+        uint64_t help_ns = filch_pool_help(scope->pool);
+        filch_waiting_begin(&waiting, f, "the task limit of a scope");
+        if (try_enter(scope, false, &waiter)) {
+            filch_waiting_drop(&waiting);
+            return 0;
+        }
+        outcome = filch_waiting_wait(&waiting, help_ns == FILCH_NEVER_NS ? FILCH_NEVER_NS
+                                                                         : filch_after_ns(help_ns));
+        if (outcome < 0) {
+            filch_lock_acquire(lock_of(scope));
+            filch_waiters_remove(spawners_of(scope), &waiter);
+            filch_lock_release(lock_of(scope));
+        }
+    }
+    return outcome;
+}
+
+/* One of the limited has ended: its place goes to who waits, or is free. There may have been more than the limit. */
+static void leave_limited(filch_scope *scope)
+{
+    filch_wakes wakes = {NULL, NULL};
+
+    filch_lock_acquire(lock_of(scope));
+    if (scope->running_count > scope->task_limit || !filch_waiters_wake(spawners_of(scope), &wakes))
+        scope->running_count--;
+    filch_lock_release(lock_of(scope));
+    filch_wakes_go(&wakes);
+}
+
+/* The last touch of the scope by one of its tasks. */
+static void end_task(filch_scope *scope)
+{
+    filch_wakes wakes = {NULL, NULL};
+
+    /* acq_rel [scope-done] */
+    if (filch_fetch_add_acq_rel(&scope->task_count, -1u) != 1)
+        return;
+    filch_lock_acquire(lock_of(scope));
+    scope->is_done = true;
+    if (scope->closer)
+        filch_waiting_end(scope->closer, 0, &wakes);
+    filch_lock_release(lock_of(scope));
+    filch_wakes_go(&wakes);
+}
+
+static void run_task(filch_frame *f, void *arg)
+{
+    filch_spawned *spawned = arg;
+    /* relaxed: as in filch_is_cancelled. */
+    bool is_cancelled = filch_load_relaxed(&spawned->job.scope->mark);
+
+    spawned->run(f, spawned, is_cancelled ? -ECANCELED : 0);
+}
+
+/* The first counts. */
+static void keep_error(filch_scope *scope, int err)
+{
+    filch_lock_acquire(lock_of(scope));
+    if (!scope->error)
+        scope->error = err;
+    filch_lock_release(lock_of(scope));
+}
+
+static void end_spawned(filch_job *job, filch_pool *pool)
+{
+    filch_spawned *spawned = (filch_spawned *)job;
+    filch_scope *scope = job->scope;
+    int err = spawned->err;
+
+    (void)pool;
+    free(spawned);
+    /* relaxed: what a task of a cancelled scope says of its cancellation is no news. */
+    if (err < 0 && !(err == -ECANCELED && filch_load_relaxed(&scope->mark))) {
+        keep_error(scope, err);
+        if (scope->cancel_on_error)
+            cancel_and_resume(scope, ECANCELED);
+    }
+    if (scope->task_limit)
+        leave_limited(scope);
+    end_task(scope);
+}
+
+static void refuse_spawned(filch_job *job, filch_pool *pool)
+{
+    filch_spawned *spawned = (filch_spawned *)job;
+
+    spawned->run(NULL, spawned, -ENOMEM);
+    end_spawned(job, pool);
+}
+
+/* The values that hold for `f`, copied to `to`. Returns how many; with NULL only counts. */
+static size_t copy_locals(filch_frame *f, filch_binding *to)
+{
+    size_t count = 0;
+
+    for (filch_binding *b = f ? filch_locals_of(f) : NULL; b; b = b->outer) {
+        if (to) {
+            to[count] = *b;
+            to[count].outer = b->outer ? &to[count + 1] : NULL;
+            to[count].from = NULL; /* holds everywhere on the new strand */
+        }
+        count++;
+    }
+    return count;
+}
+
+int filch_spawn_task(filch_frame *f, filch_scope *scope, filch_spawned_fn *run, size_t bytes,
+                     filch_spawned **out)
+{
+    size_t local_count = copy_locals(f, NULL);
+    size_t local_bytes = local_count * sizeof(filch_binding);
+
+    if (!is_ours(scope))
+        return -EOWNERDEAD;
+    /* relaxed: a task that is spawned in the last moment does not run. */
+    if (filch_load_relaxed(&scope->mark))
+        return -ECANCELED;
+    if (bytes > PTRDIFF_MAX - local_bytes - sizeof(filch_spawned) - sizeof(max_align_t))
+        return -ENOMEM;
+    bytes = (bytes + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+    filch_spawned *spawned =
+        filch_fault(FILCH_FAULT_MALLOC) ? NULL : malloc(sizeof *spawned + local_bytes + bytes);
+    if (!spawned)
+        return -ENOMEM;
+    int err = scope->task_limit ? enter_limited(f, scope) : 0;
+    if (err) {
+        free(spawned);
+        return err;
+    }
+    filch_binding *locals = (filch_binding *)(void *)(spawned->room + bytes);
+    copy_locals(f, locals);
+    *spawned = (filch_spawned){.job = {.fn = run_task,
+                                       .arg = spawned,
+                                       .end = end_spawned,
+                                       .refuse = refuse_spawned,
+                                       .scope = scope,
+                                       .locals = local_count > 0 ? locals : NULL},
+                               .run = run};
+    /* relaxed: the caller keeps the scope open; the task is carried by the queue. */
+    filch_fetch_add_relaxed(&scope->task_count, 1);
+    *out = spawned;
+    return 0;
+}
+
+void filch_spawn_go(filch_spawned *spawned)
+{
+    filch_pool_spawn(spawned->job.scope->pool, &spawned->job);
+}
+
+static void run_plain(filch_frame *f, filch_spawned *spawned, int refused)
+{
+    spawned->err = refused ? refused : spawned->task(f, spawned->arg);
+}
+
+static int spawn(filch_frame *f, filch_scope *scope, filch_task_fn *fn, const void *arg,
+                 size_t bytes)
+{
+    filch_spawned *spawned;
+
+    if (!scope || !fn || (bytes > 0 && !arg))
+        return -EINVAL;
+    int err = filch_spawn_task(f, scope, run_plain, bytes, &spawned);
+    if (err)
+        return err;
+    if (bytes > 0)
+        memcpy(spawned->room, arg, bytes);
+    spawned->task = fn;
+    spawned->arg = bytes > 0 ? spawned->room : (void *)arg;
+    filch_spawn_go(spawned);
+    return 0;
+}
+
+int filch_scope_spawn(filch_frame *f, filch_scope *scope, filch_task_fn *fn, void *arg)
+{
+    return spawn(f, scope, fn, arg, 0);
+}
+
+int filch_scope_spawn_copy(filch_frame *f, filch_scope *scope, filch_task_fn *fn, const void *arg,
+                           size_t bytes)
+{
+    return spawn(f, scope, fn, arg, bytes);
+}
+
+/* ---- close ------------------------------------------------------------------------------------- */
+
+/* Who cancels the waiter finds the scope, and cancels it, too. */
+static int wait_for_end(filch_waiting *waiting, filch_scope *scope, uint64_t deadline_ns)
+{
+    filch_strand *strand = waiting->strand;
+
+    if (strand)
+        strand->closes = scope;
+    int outcome = filch_waiting_wait(waiting, deadline_ns);
+    if (strand)
+        strand->closes = NULL;
+    return outcome;
+}
+
+/* Wait for the end of all tasks. 0; or why the caller cannot go on waiting: it was cancelled, or nobody could run what it has forked. */
+static int wait_for_all(filch_frame *f, filch_scope *scope)
+{
+    filch_waiting waiting;
+    bool is_done;
+    int outcome;
+
+    do {
+        uint64_t help_ns = filch_pool_help(scope->pool);
+        uint64_t deadline_ns = help_ns == FILCH_NEVER_NS ? FILCH_NEVER_NS : filch_after_ns(help_ns);
+        outcome = 0;
+        filch_waiting_begin(&waiting, f, "the tasks of a scope");
+        filch_lock_acquire(lock_of(scope));
+        is_done = scope->is_done;
+        scope->closer = &waiting;
+        filch_lock_release(lock_of(scope));
+        if (is_done)
+            filch_waiting_drop(&waiting);
+        else
+            outcome = wait_for_end(&waiting, scope, deadline_ns);
+        /* Also when it is done: whoever said so must have let go of the lock. */
+        filch_lock_acquire(lock_of(scope));
+        scope->closer = NULL;
+        is_done = scope->is_done;
+        filch_lock_release(lock_of(scope));
+    } while (!is_done && outcome == -ETIMEDOUT);
+    return is_done ? 0 : outcome;
+}
+
+int filch_scope_close(filch_frame *f, filch_scope *scope)
+{
+    if (!scope)
+        return -EINVAL;
+    if (!is_ours(scope))
+        return -EOWNERDEAD;
+    if (f && filch_strand_of(f)->scope == scope)
+        return -EDEADLK;
+    /* acq_rel [scope-done] */
+    int err = filch_fetch_add_acq_rel(&scope->task_count, -1u) != 1 ? wait_for_all(f, scope) : 0;
+    if (err) {
+        filch_frame *shield = filch_shield(f);
+        if (err == -ENOMEM)
+            keep_error(scope, err);
+        filch_scope_cancel(scope);
+        wait_for_all(f, scope);
+        filch_unshield(f, shield);
+    }
+    if (scope->has_deadline)
+        filch_timer_stop(&scope->pool->timers, (filch_timer *)scope->timer);
+    /* relaxed: nobody else is left; a count. */
+    uint32_t mark = filch_load_relaxed(&scope->mark);
+    filch_fetch_add_relaxed(&scope->pool->scopes, -1u);
+    return scope->error ? scope->error : -(int)mark;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Follow the circle: cycle.h.
+ */
+#include "wait/sync/cycle.h"
+
+#ifdef FILCH_DEBUG
+
+#include <stdio.h>
+
+static filch_lock all_lock;
+static filch_lock_wait *all;
+
+static filch_lock_wait *find(const filch_strand *strand)
+{
+    filch_lock_wait *wait = strand ? all : NULL;
+    while (wait && wait->strand != strand)
+        wait = wait->next;
+    return wait;
+}
+
+/* What the holder of the mutex that this one waits for waits for itself. NULL: for none. */
+static filch_lock_wait *follow(const filch_lock_wait *wait)
+{
+    /* relaxed: a holder that waits has written it long ago, and the lock of the list has carried it here. */
+    return find(filch_load_relaxed(&wait->mutex->holder));
+}
+
+/* Does following lead back to it? Others may stand in a circle that it is not part of: so no more steps than there are waits. */
+static bool is_in_circle(const filch_lock_wait *wait)
+{
+    const filch_lock_wait *at = follow(wait);
+
+    for (const filch_lock_wait *limit = all; at && at != wait && limit; limit = limit->next)
+        at = follow(at);
+    return at == wait;
+}
+
+static void print(const filch_lock_wait *first)
+{
+    const filch_lock_wait *wait = first;
+
+    fprintf(stderr, "filch: tasks wait for each other in a circle, and none of them can go on:\n");
+    do {
+        const filch_lock_wait *holder = follow(wait);
+        /* relaxed: it waits, and has said so before it came into the list. */
+        const char *at = filch_load_relaxed(&wait->strand->waits_at);
+        fprintf(stderr, "  the task on strand %u waits at %s, %p, held by the task on strand %u\n",
+                wait->strand->id, at ? at : "a mutex", (void *)wait->mutex, holder->strand->id);
+        wait = holder;
+    } while (wait != first);
+}
+
+void filch_lock_wait_begin(filch_lock_wait *wait, filch_strand *strand, filch_mutex *mutex)
+{
+    *wait = (filch_lock_wait){.strand = strand, .mutex = mutex, .to = &all};
+    if (!strand)
+        return;
+    filch_lock_acquire(&all_lock);
+    wait->next = all;
+    if (all)
+        all->to = &wait->next;
+    all = wait;
+    if (is_in_circle(wait))
+        print(wait);
+    filch_lock_release(&all_lock);
+}
+
+void filch_lock_wait_end(filch_lock_wait *wait)
+{
+    if (!wait->strand)
+        return;
+    filch_lock_acquire(&all_lock);
+    *wait->to = wait->next;
+    if (wait->next)
+        wait->next->to = wait->to;
+    filch_lock_release(&all_lock);
+}
+
+#else
+
+typedef int filch_cycle_is_empty; /* ISO C wants something in a file */
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A semaphore. sync.h has what it shares with the others.
+ *
+ *     word      how many units there are; or QUEUED, and there are none
+ *
+ *     acquire   some units: one less. None: QUEUED
+ *     release   no QUEUED: so many more. QUEUED: each goes to the first in the list who still waits; when the list is empty, the word is 0 and the
+ *               rest is added to it
+ *
+ * Nobody overtakes those who wait: while they do there are no units. While QUEUED is set, the word changes only under the lock.
+ *
+ * What is added to the word is added when the lock was released: it is the last touch, and who gets the unit may free the semaphore.
+ *
+ * Edges
+ *   units  give -> take, queue   carries what was done before the release.
+ */
+#include "wait/sync/sync.h"
+
+#define QUEUED ((uint32_t)1 << 31)
+
+void filch_sem_init(filch_sem *sem, uint32_t count)
+{
+    *sem = (filch_sem){.state = {count < FILCH_SEM_MAX ? count : FILCH_SEM_MAX}};
+}
+
+static bool take(filch_sem *sem)
+{
+    /* relaxed: the cas decides. */
+    uint32_t seen = filch_load_relaxed(&sem->state);
+
+    while (seen != 0 && seen != QUEUED)
+        /* acquire [units] */
+        if (filch_cas_acq_rel(&sem->state, &seen, seen - 1))
+            return true;
+    return false;
+}
+
+/* Take a unit, or say that the list is not empty. Under the lock. False: the caller has to wait. */
+static bool queue(filch_sem *sem)
+{
+    /* relaxed: the cas decides. */
+    uint32_t seen = filch_load_relaxed(&sem->state);
+    bool has_unit;
+
+    do {
+        has_unit = seen != 0 && seen != QUEUED;
+        /* acquire [units] */
+    } while (!filch_cas_acq_rel(&sem->state, &seen, has_unit ? seen - 1 : QUEUED));
+    return has_unit;
+}
+
+/* The list has become empty. Under the lock. */
+static void unqueue(filch_sem *sem)
+{
+    /* relaxed: there is no unit in it that would carry anything. */
+    filch_store_relaxed(&sem->state, 0);
+}
+
+int filch_sem_acquire_until(filch_frame *f, filch_sem *sem, uint64_t deadline_ns)
+{
+    filch_waiting waiting;
+    filch_waiter waiter = {.waiting = &waiting};
+
+    if (take(sem))
+        return 0;
+    filch_waiting_begin(&waiting, f, "a semaphore");
+    filch_lock_acquire(FILCH_LOCK_OF(sem));
+    bool is_taken = queue(sem);
+    if (!is_taken)
+        filch_waiters_push(FILCH_WAITERS_OF(sem), &waiter);
+    filch_lock_release(FILCH_LOCK_OF(sem));
+    if (is_taken) {
+        filch_waiting_drop(&waiting);
+        return 0;
+    }
+    int outcome = filch_waiting_wait(&waiting, deadline_ns);
+    if (outcome < 0) {
+        filch_lock_acquire(FILCH_LOCK_OF(sem));
+        if (filch_waiters_leave(FILCH_WAITERS_OF(sem), &waiter))
+            unqueue(sem);
+        filch_lock_release(FILCH_LOCK_OF(sem));
+    }
+    return outcome;
+}
+
+int filch_sem_acquire(filch_frame *f, filch_sem *sem)
+{
+    return filch_sem_acquire_until(f, sem, FILCH_NEVER_NS);
+}
+
+bool filch_sem_try_acquire(filch_sem *sem)
+{
+    return take(sem);
+}
+
+/* Add the units to the word. False: somebody waits for them. */
+static bool give(filch_sem *sem, uint32_t count)
+{
+    /* relaxed: the cas decides. */
+    uint32_t seen = filch_load_relaxed(&sem->state);
+
+    while (seen != QUEUED) {
+        uint32_t sum = count > FILCH_SEM_MAX - seen ? FILCH_SEM_MAX : seen + count;
+        /* release [units] */
+        if (filch_cas_acq_rel(&sem->state, &seen, sum))
+            return true;
+    }
+    return false;
+}
+
+void filch_sem_release(filch_sem *sem, uint32_t count)
+{
+    filch_claimed claimed = {NULL, NULL};
+
+    while (count > 0 && !give(sem, count)) {
+        filch_waiters *list = FILCH_WAITERS_OF(sem);
+
+        filch_lock_acquire(FILCH_LOCK_OF(sem));
+        bool was_queued = !filch_waiters_is_empty(list);
+        while (count > 0 && filch_claim(list, &claimed))
+            count--;
+        if (was_queued && filch_waiters_is_empty(list))
+            unqueue(sem);
+        filch_lock_release(FILCH_LOCK_OF(sem));
+    }
+    filch_claimed_go(&claimed);
+}

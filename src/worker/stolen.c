@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stolen task: its thief runs and completes it, its forker waits for it.
+ *
+ * Edges (src/fork/README.md has the protocol)
+ *   task-done     run_stolen -> filch_stolen_wait, filch_stolen_await
+ *                 carries what the child did, and its result in the slot.
+ *   strand-waits  filch_stolen_await -> run_stolen
+ *                 carries the forker's strand, its stack and its registers.
+ */
+#include "worker/steps.h"
+
+#include "strand/inherit.h"
+
+/* A join that finds its child stolen looks this often for its end, before it leaves the strand. */
+#ifndef JOIN_SPINS /* the model checker has fewer */
+#define JOIN_SPINS 200
+#endif
+
+/* ---- the thief ---------------------------------------------------------------------------------- */
+
+static void run_stolen(filch_strand *self)
+{
+    filch_slot *task = self->argument;
+    /* relaxed: claimed by [task-ready]; all that the forker may have done since is to say that it waits. */
+    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
+
+    ((filch_thunk *)thunk)(filch_split_slots(&self->split), task);
+
+    if (self->at_end)
+        self->at_end(self);
+    /* release [task-done], acquire [strand-waits]. The slot is its forker's again after this. */
+    uintptr_t state = filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
+    if (state & FILCH_TASK_AWAITED)
+        self->worker->next = filch_strand_of(task);
+}
+
+filch_strand *filch_stolen_prepare(filch_worker *worker, filch_slot *task)
+{
+    /* relaxed: its strand's root cannot change while the task is ours. */
+    filch_strand *strand = filch_worker_prepare(worker, run_stolen, task,
+                                                filch_load_relaxed(&filch_strand_of(task)->root));
+
+    filch_strand_inherit(strand, task);
+    filch_count(worker, FILCH_COUNT_stolen);
+    return strand;
+}
+
+/* ---- the forker --------------------------------------------------------------------------------- */
+
+void filch_stolen_wait(filch_strand *strand, filch_slot *child)
+{
+    for (int i = 0; i < JOIN_SPINS; i++) {
+        /* acquire [task-done] */
+        if (filch_load_acquire(&child->state) == FILCH_TASK_DONE)
+            return;
+        filch_pause();
+    }
+    /* The worker's loop enters us again when it is complete; until then it does other work. */
+    filch_worker_leave(strand, FILCH_LEAVE_FOR_CHILD, child);
+}
+
+/* Of a strand that waits for a stolen child the older tasks were stolen before, unless its deque is one that is claimed from: thieves may have come for the
+ * child first, and what it waits for may be done by one that is left. */
+static bool show_older(filch_strand *strand)
+{
+    const filch_kind *kind = strand->kind;
+
+    if (!kind || !kind->is_claimed)
+        return false;
+    if (kind->show)
+        kind->show(strand->deque);
+    return kind->has_public(strand->deque);
+}
+
+/* To wait for a stolen child. */
+void filch_stolen_await(filch_worker *worker, filch_strand *strand)
+{
+    filch_pool *pool = worker->pool;
+    filch_slot *child = worker->waits_for;
+    /* acquire [task-done] */
+    uintptr_t state = filch_load_acquire(&child->state);
+    bool has_public = state != FILCH_TASK_DONE && show_older(strand);
+
+    filch_count(worker, FILCH_COUNT_suspensions);
+    if (has_public)
+        filch_parked_add(&worker->parked, strand);
+    /* release [strand-waits]: from here on the strand belongs to whoever completes the child.
+     * acquire [task-done]: or it is complete. Or it was given back, and the join takes it itself. */
+    if (state == FILCH_TASK_DONE || (state & FILCH_TASK_OFFERED) ||
+        !filch_cas_acq_rel(&child->state, &state, state | FILCH_TASK_AWAITED))
+        worker->next = strand;
+    if (has_public)
+        filch_pool_notify(pool, worker);
+}
