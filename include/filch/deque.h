@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The contract of the deques in filch/deque/: one thread has one end, thieves have the other.
+ * The contract of the deques in filch/deque/: the owner has one end, thieves have the other.
  *
  * Each kind is one header of inline functions, which needs neither a pool nor the library:
  *
@@ -15,48 +15,52 @@
  *         ...
  *     filch_chaselev_fini(&d);
  *
- * Entries are pointers. A program that wants deques of values, or of a pointer type of its own,
- * says so before it includes the first deque; any integer or pointer of 4 or 8 bytes will do:
+ * Entries are pointers by default. For deques of values, or of another pointer type, define
+ * FILCH_ENTRY before the first deque is included. Any integer or pointer type of 4 or 8 bytes will
+ * do:
  *
  *     #define FILCH_ENTRY uint32_t
  *     #include <filch/deque/chaselev.h>
  *
- * NULL and 0 are entries like any other. All files that share a deque say the same.
+ * Every value is a valid entry, NULL and 0 included. All files that share a deque must define the
+ * same FILCH_ENTRY.
  *
  * All kinds have these functions, with these types:
  *
- *     function     called by  returns
- *     init         anybody    0; -ENOMEM; -EINVAL: the capacity cannot be, on any machine. Before
- *                             any other call. `capacity` entries fit at first, or at all; 0: a
- *                             default
- *     push         owner      0; otherwise the entry is still the caller's: -ENOBUFS the deque is
- *                             full, -ENOMEM it could not grow
- *     pop          owner      true, and an entry; false: the deque is empty, or thieves took the
- *                             rest at this moment
- *     steal        thieves    WON, and an entry; EMPTY; LOST: see filch_steal_result
- *     steal_batch  thieves    the same, with 1 to `max` entries, oldest first, and their count; not
- *                             all kinds have it. `max` of 0 is EMPTY
- *     size_hint    anybody    how many entries there were some time ago
- *     init_at      anybody    as init; the counters inside begin at `start`: for tests of what
- *                             happens when they wrap
- *     fini         anybody    after every other call; entries that are left are forgotten
+ *     function     called by   returns
+ *     init         any thread  0; -ENOMEM; -EINVAL: no machine has room for `capacity`. This is the
+ *                              first call. `capacity` entries fit at first (or at all, if the
+ *                              kind is bounded). 0 selects a default
+ *     push         owner       0; -ENOBUFS: the deque is full; -ENOMEM: it could not grow. After an
+ *                              error the entry still belongs to the caller
+ *     pop          owner       true, and an entry; false: the deque is empty, or thieves are taking
+ *                              the rest at this moment
+ *     steal        thieves     WON, and an entry; EMPTY; LOST: see filch_steal_result
+ *     steal_batch  thieves     as steal, with 1 to `max` entries, oldest first, and their count.
+ *                              EMPTY if `max` is 0. Some kinds lack it
+ *     size_hint    any thread  the number of entries some time ago
+ *     init_at      any thread  as init; the internal counters begin at `start`: for tests in which
+ *                              they wrap
+ *     fini         any thread  nothing. This is the last call; it drops the entries that are left
  *
- * The owner is one thread at a time. Another one may take its place if it knows of all that the
- * first has done with the deque (through a lock, say). Thieves are any number of threads, and the
- * owner may be one of them. Programs compiled without NDEBUG stop when they find two owners at
- * once.
+ * The owner is one thread at a time. Another thread may become the owner if everything the first
+ * owner did with the deque happened before (through a lock, say). Any number of threads may be
+ * thieves, and the owner may be one of them. Programs compiled without NDEBUG stop when they detect
+ * two owners at once.
  *
- * Promised by all:
- *   - Every entry that was pushed is returned once, by one pop or one steal.
- *   - Whoever gets an entry sees all that its owner wrote before pushing it.
- *   - A steal says EMPTY only if at some moment during the call nothing was left: an entry whose
- *     push happened before the call is taken by one that this call does not happen before. A kind
- *     that keeps some entries to its owner says in its header when thieves can have them.
+ * All kinds promise:
+ *   - Every pushed entry is returned once, by one pop or one steal.
+ *   - The thread that gets an entry sees everything the owner wrote before pushing it.
+ *   - A steal returns EMPTY only if the deque was empty at some moment during the call. If the push
+ *     of an entry happens before the steal, then the call that takes this entry does not happen
+ *     after the steal. A kind that keeps some entries to its owner says in its header when thieves
+ *     can have them.
  *   - No call waits for another thread, unless the kind has a lock.
- *   - A call that fails changes nothing, also not what its pointers point to. What was pushed
- *     before is still there.
+ *   - A call that fails changes nothing, and earlier entries stay in the deque. It does not write
+ *     through its pointers either. Exception: after LOST, steal_batch of the BWoS kinds may have
+ *     written to `entries`.
  *
- * Which entry a pop or a steal returns is up to the kind.
+ * Each kind defines which entry a pop or a steal returns.
  */
 #ifndef FILCH_DEQUE_H
 #define FILCH_DEQUE_H
@@ -73,26 +77,27 @@ typedef FILCH_ENTRY filch_entry;
 static_assert(sizeof(filch_entry) == 4 || sizeof(filch_entry) == 8,
               "FILCH_ENTRY is an integer or a pointer of 4 or 8 bytes");
 
-/* Where a deque keeps an entry. */
+/* The place of one entry in a deque. */
 typedef FILCH_ATOMIC(filch_entry) filch_deque_slot;
 
-/* What became of an attempt to steal. */
+/* The outcome of an attempt to steal. */
 typedef enum filch_steal_result {
     FILCH_STEAL_EMPTY, /* nothing to take: try elsewhere */
-    FILCH_STEAL_LOST,  /* another was faster: worth a second try */
+    FILCH_STEAL_LOST,  /* another thread was faster: worth a second try */
     FILCH_STEAL_WON,
 } filch_steal_result;
 
-/* The rare half of an inlined function; it must not cost the other half registers. */
+/* The rare half of an inlined function: out of line, so that it costs the other half no
+ * registers. */
 #define FILCH_DEQUE_COLD static __attribute__((cold, noinline, unused))
 
-/* ---- a second owner ---------------------------------------------------------------------------- */
+/* ---- detect a second owner ------------------------------------------------------------------- */
 
-/* Which call of the owner is going on, by the address of its mark; NULL: none. Part of every deque
- * with an owner, also where nobody looks: the layout must not depend on NDEBUG. */
+/* The call of the owner that is in progress, as the address of its mark; NULL: none. Every deque
+ * with an owner has this member, even with NDEBUG: the layout must not depend on NDEBUG. */
 typedef FILCH_ATOMIC(const void *) filch_deque_owner;
 
-/* At the beginning of a call of the owner; d->owner is a filch_deque_owner, at first NULL. */
+/* Opens every call of the owner. d->owner is a filch_deque_owner, initially NULL. */
 #if defined(NDEBUG) || defined(FILCH_MODEL)
 #define FILCH_DEQUE_OWNER_CALL(d) ((void)0)
 #else
@@ -106,7 +111,7 @@ typedef struct filch_deque_mark {
 
 FILCH_INLINE void filch_deque_enter(filch_deque_mark *mark, filch_deque_owner *owner)
 {
-    /* relaxed: an owner reads what it has written itself; for two of them a look is enough. */
+    /* relaxed: one owner reads its own write. To detect two owners, a racy read is enough. */
     assert(!filch_load_relaxed(owner) && "filch: a deque has one owner, two threads push or pop");
     filch_store_relaxed(owner, (const void *)mark);
     mark->owner = owner;
@@ -121,9 +126,9 @@ FILCH_INLINE void filch_deque_leave(filch_deque_mark *mark)
 }
 #endif
 
-/* ---- kinds ------------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
-/* X(name) for each kind, and for each that has steal_batch. */
+/* X(name) for each kind; and X(name) for each kind that has steal_batch. */
 #define FILCH_DEQUES(X) X(locked) X(global) X(abp) X(chaselev) X(bwos_lifo) X(bwos_fifo)
 #define FILCH_BATCH_DEQUES(X) X(locked) X(global) X(bwos_lifo) X(bwos_fifo)
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ABP deque: bounded; its owner pops the newest entry, thieves steal the oldest.
+ * The ABP deque: bounded. The owner pops the newest entry, thieves steal the oldest.
  *
- * After Arora, Blumofe and Plaxton, "Thread scheduling for multiprogrammed multiprocessors", 1998;
- * the first deque for work stealing without a lock.
+ * After Arora, Blumofe and Plaxton, "Thread scheduling for multiprogrammed multiprocessors", 1998:
+ * the first lock-free deque for work stealing.
  *
  *     slot    0             top                     bottom            capacity
  *             |   stolen     |  oldest  ...  newest  |      free       |
@@ -11,44 +11,43 @@
  *
  *     age     |        tag         |    top    |      one word
  *
- * Who moves `age` from {tag, top} to {tag, top + 1} has the entry at top. The owner takes the entry
- * below `bottom` by moving that down; only for the last one, which thieves want as well, it has to
- * move `age`, too. After that, and when there was none, it starts again at slot 0 with a new tag: a
- * thief that has read a slot, and slept while the owner filled it again, then fails to move `age`,
- * although `top` is what it was.
+ * The thread that moves `age` from {tag, top} to {tag, top + 1} gets the entry at top. The owner
+ * takes the entry below `bottom` by moving `bottom` down. Only for the last entry, which thieves
+ * want as well, the owner has to move `age`, too. After that, or when there was no entry, the owner
+ * starts again at slot 0 with a new tag. The tag stops a thief that read a slot and then slept
+ * while the owner refilled it: the thief cannot move `age`, although `top` has the old value.
  *
- * The capacity shrinks. The array is no ring: what thieves have taken is not free again before the
- * owner has popped all the rest and starts again. With 8 slots:
+ * The capacity shrinks. The array is no ring: the slots that thieves have emptied become free only
+ * when the owner has popped all the rest and starts again. With 8 slots:
  *
  *     push 8 entries    [ a b c d e f g h ]   bottom 8, top 0
  *     6 are stolen      [ . . . . . . g h ]   bottom 8, top 6: full, with 2 entries
  *     pop h             [ . . . . . . g   ]   bottom 7, top 6: there is room for one
  *     pop g             [                 ]   bottom 0, top 0: there is room for 8
  *
- * An owner that is told -ENOBUFS may pop, and push again: what it gets is its newest work, and if
- * there is none left all the room is there again. Under thieves that take everything, an owner that
- * only pushes never gets it.
+ * After -ENOBUFS the owner may pop and push again. It either gets its newest entry, or finds the
+ * deque empty and has all the room again. If thieves take everything, an owner that only pushes
+ * never gets that room.
  *
  * Where this leaves the paper
- *   - The paper has no memory model. Here the orders stand on the operations; [last-entry] is what
- *     its machine did anyway.
- *   - The tag has all the bits that `top` does not need, 32 at least and 53 with the default
- *     capacity. It grows when the owner starts again. At one start in 5 ns, 32 bits come round
- *     after 21 seconds, in which a thread may well be stopped; 53 bits after a year.
+ *   - The paper has no memory model. Here the operations carry the orders; the paper's machine gave
+ *     [last-entry] for free.
+ *   - The tag has all the bits that `top` does not need: at least 32, and 53 with the default
+ *     capacity. It grows by one at each new start. At one start in 5 ns, 32 bits wrap after 21
+ *     seconds, and a thread may well be stopped that long. 53 bits wrap after a year.
  *
  * Edges
  *   entry-ready   push: bottom -> steal: bottom
- *                 carries the slot, and all that the owner wrote before the push. Pop stores
- *                 bottom, too, and passes it on.
+ *                 carries the slot, and everything the owner wrote before the push. Pop stores
+ *                 bottom, too, and carries the same.
  *   new-tag       pop: age -> steal: age
- *                 carries bottom: a thief that knows the new tag does not take the old bottom for
- *                 the new one.
+ *                 carries bottom: a thief that sees the new tag never pairs it with the old bottom.
  *   slot-free     steal: age -> pop: age
- *                 the thief has read the slot before the owner starts again and writes it.
+ *                 the thief has read the slot before the owner starts again and writes to it.
  *   last-entry    pop: bottom store, age load  x  steal: age load and cas, bottom load
- *                 not allowed: the owner misses that thieves have come to the entry at b and takes
- *                 it without moving age, and the thief that moves age past b misses that bottom is
- *                 down at b.
+ *                 forbidden: both sides take entry b. The owner would miss that top has reached b,
+ *                 and take it without moving age. The thief that moves age past b would miss that
+ *                 bottom is down at b.
  */
 #ifndef FILCH_DEQUE_ABP_H
 #define FILCH_DEQUE_ABP_H
@@ -62,23 +61,23 @@
 extern "C" {
 #endif
 
-/* On cache lines of its own: where it is allocated, use aligned_alloc(). */
+/* Takes whole cache lines: allocate it with aligned_alloc(). */
 typedef struct filch_abp {
-    /* {tag, top}. Moved by thieves, and by the owner when it has the last entry or finds none. */
+    /* {tag, top}. Moved by thieves, and by the owner when it takes the last entry or finds none. */
     filch_atomic_u64 age __attribute__((aligned(FILCH_CACHE_LINE)));
 
     /* Written by the owner, read by thieves. */
     filch_atomic_u64 bottom __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_deque_slot *slots; /* constant, like what follows */
+    filch_deque_slot *slots; /* constant, like the two below */
     uint64_t top_mask;       /* the bits of top in age */
     uint64_t capacity;
     filch_deque_owner owner;
 } filch_abp;
 
-#define FILCH_ABP_CAPACITY 1024 /* unless said otherwise */
+#define FILCH_ABP_CAPACITY 1024 /* the default */
 #define FILCH_ABP_CAPACITY_MAX UINT32_MAX
 
-/* ---- start ------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 /* As filch_abp_init, with the highest bits of `start` as the first tag: for tests. */
 FILCH_INLINE int filch_abp_init_at(filch_abp *d, size_t capacity, uint64_t start)
@@ -96,20 +95,21 @@ FILCH_INLINE int filch_abp_init_at(filch_abp *d, size_t capacity, uint64_t start
         return -ENOMEM;
     d->top_mask = mask;
     d->capacity = capacity;
-    /* relaxed: nobody else knows the deque yet. */
+    /* relaxed: no other thread knows the deque yet. */
     filch_store_relaxed(&d->age, start & ~mask);
     filch_store_relaxed(&d->bottom, 0);
     filch_store_relaxed(&d->owner, (const void *)NULL);
     return 0;
 }
 
-/* With room for exactly `capacity` entries, up to UINT32_MAX, while nothing is stolen. 0: 1024. */
+/* Make room for exactly `capacity` entries, at most UINT32_MAX, while nothing is stolen. 0 means
+ * 1024. */
 FILCH_INLINE int filch_abp_init(filch_abp *d, size_t capacity)
 {
     return filch_abp_init_at(d, capacity, 0);
 }
 
-/* ---- owner ------------------------------------------------------------------------------------- */
+/* ---- owner ----------------------------------------------------------------------------------- */
 
 /* Add `entry` as the newest one. -ENOBUFS: the last slot is in use. */
 FILCH_INLINE int filch_abp_push(filch_abp *d, filch_entry entry)
@@ -127,7 +127,8 @@ FILCH_INLINE int filch_abp_push(filch_abp *d, filch_entry entry)
     return 0;
 }
 
-/* Take the newest entry. false: there is none, or a thief was faster; then all slots are free. */
+/* Take the newest entry. false: the deque was empty, or a thief took the last entry; all slots are
+ * free now. */
 FILCH_INLINE bool filch_abp_pop(filch_abp *d, filch_entry *entry)
 {
     FILCH_DEQUE_OWNER_CALL(d);
@@ -151,7 +152,7 @@ FILCH_INLINE bool filch_abp_pop(filch_abp *d, filch_entry *entry)
     }
 
     /* The last entry, or none: start again. relaxed: ordered by [new-tag]; under the old tag
-     * there is nothing left to take. */
+     * nothing is left to take. */
     filch_store_relaxed(&d->bottom, 0);
     uint64_t new_age = (age | d->top_mask) + 1; /* {tag + 1, 0} */
     /* release [new-tag], acquire [slot-free] */
@@ -159,13 +160,13 @@ FILCH_INLINE bool filch_abp_pop(filch_abp *d, filch_entry *entry)
         *entry = newest;
         return true;
     }
-    /* A thief has it, and no other can move age any more: bottom is not above top. release
+    /* A thief has the entry. No other thief can move age now, as bottom is not above top. release
      * [new-tag] */
     filch_store_release(&d->age, new_age);
     return false;
 }
 
-/* ---- thieves ----------------------------------------------------------------------------------- */
+/* ---- thieves --------------------------------------------------------------------------------- */
 
 /* Take the oldest entry. */
 FILCH_INLINE filch_steal_result filch_abp_steal(filch_abp *d, filch_entry *entry)
@@ -178,8 +179,8 @@ FILCH_INLINE filch_steal_result filch_abp_steal(filch_abp *d, filch_entry *entry
 
     if (b <= t)
         return FILCH_STEAL_EMPTY;
-    /* relaxed: the cas below decides whether it is the entry at top. Not after it: then the slot
-     * may have been used again. */
+    /* relaxed: the cas below decides whether this is the entry at top. Read before the cas: after
+     * it, the owner may reuse the slot. */
     filch_entry oldest = filch_load_relaxed(&d->slots[t]);
     /* seq_cst [last-entry], release [slot-free] */
     if (!filch_cas_seq_cst(&d->age, &age, age + 1))
@@ -188,7 +189,7 @@ FILCH_INLINE filch_steal_result filch_abp_steal(filch_abp *d, filch_entry *entry
     return FILCH_STEAL_WON;
 }
 
-/* ---- anybody ----------------------------------------------------------------------------------- */
+/* ---- any thread ------------------------------------------------------------------------------ */
 
 FILCH_INLINE size_t filch_abp_size_hint(filch_abp *d)
 {
@@ -197,7 +198,7 @@ FILCH_INLINE size_t filch_abp_size_hint(filch_abp *d)
     return b > t ? (size_t)(b - t) : 0;
 }
 
-/* ---- stop -------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 FILCH_INLINE void filch_abp_fini(filch_abp *d)
 {

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The BWoS queue, first in first out: bounded; its owner pops the oldest entry, thieves steal the
- * oldest that the owner has not set apart for itself.
+ * The BWoS queue, first in, first out: bounded. The owner pops the oldest entry. Thieves steal the
+ * oldest entry that the owner does not keep to itself.
  *
- * filch/deque/bwos.h has the paper, the blocks, and where this differs.
+ * filch/deque/bwos.h names the paper, describes the blocks, and lists the differences.
  *
  *     position         get                                             put
  *        gone           |  front ... get_end  |  granted   granted  |  granted  | ... tail ... end
  *     ------------------+---------------------+---------------------+-----------+--------------->
  *                        the owner pops here -->  thieves take here -->  and it pushes here -->
  *
- * The owner pushes behind what is granted of the last block, where no thief looks. When that block
- * is full, the owner grants all of it and goes on with the next one, if that is free. It pops from
- * a block that it has taken back from thieves: one read-modify-write for a whole block. While there
- * is only one block with entries, all of it is the owner's.
+ * The owner pushes to the last block, behind its granted part, which thieves never read. When that
+ * block is full, the owner grants all of it and opens the next one, if that is free. The owner pops
+ * from a block that it has reclaimed from thieves: one read-modify-write for a whole block. While
+ * only one block has entries, all of it is the owner's.
  *
- * What is full. The ring is used in order: a block is free when it is empty and all blocks before
- * it are. So a push is refused only if the oldest entry was pushed more than (blocks - 1) * size
- * entries ago; what thieves have taken from the middle is no room before the owner has popped what
- * came before. If pop has found the queue empty, blocks * size entries fit.
+ * When is it full? The ring is used in order: a block is free when it and all blocks before it are
+ * empty. So a push fails only if the oldest entry was pushed more than (blocks - 1) * size entries
+ * ago. Slots that thieves have emptied in the middle are not free until the owner has popped
+ * everything before them. Once pop has found the queue empty, blocks * size entries fit.
  *
- * What thieves can have. The rest of the block that the owner has begun to pop from, and what it
- * has pushed to the last block, is the owner's alone. A steal that finds nothing else says EMPTY,
- * and leaves a question:
- *   - When the owner has finished its next push or pop, all entries that are in the queue can be
- *     stolen. (Next: one that begins after the steal is over; or one that is going on.)
- *   - From then on a steal does not say EMPTY while the queue has entries, before one was stolen:
- *     until then the owner grants all that it has, and takes the oldest as a thief does.
- * So thieves starve only if the owner does nothing.
+ * What can thieves have? Two parts are the owner's alone: the rest of the block that it has begun
+ * to pop from, and its pushes to the last block. A steal that finds nothing else returns EMPTY and
+ * leaves a request:
+ *   - When the owner has finished its next push or pop, all entries in the queue can be stolen.
+ *     (Its next call is one that is in progress, or one that begins after the steal has returned.)
+ *   - From then on, until an entry is stolen, no steal returns EMPTY while the queue has entries.
+ *     To that end the owner grants everything it has, and takes the oldest entry as a thief does.
+ * So thieves starve only if the owner makes no calls.
  *
- * No call waits for another thread, wherever that is stopped: what a thief has not taken, the owner
- * can take back, and it never needs to know whether a thief is done. The queue is never full and
- * empty at once, as it can be in the paper.
+ * No call waits for another thread, wherever that thread is stopped. The owner can reclaim every
+ * entry that a thief has not taken, and never needs to know whether a thief has finished. The queue
+ * is never full and empty at once, as it can be in the paper.
  *
  * Edges (filch/deque/bwos.h has more)
  *   went-on     pass: get -> take: get
- *               carries what is granted of later blocks: a thief that does not look at the one
- *               before sees what the owner has granted meanwhile.
+ *               carries the grants of later blocks: a thief that skips the block before get sees
+ *               all that the owner has granted meanwhile.
  */
 #ifndef FILCH_DEQUE_BWOS_FIFO_H
 #define FILCH_DEQUE_BWOS_FIFO_H
@@ -47,63 +47,64 @@
 extern "C" {
 #endif
 
-/* Who has what is left of the block that the owner pops from. */
+/* Which side has the rest of the block that the owner pops from. */
 typedef enum filch_bwos_rest {
-    FILCH_BWOS_ALL,   /* the owner: [front, tail). It is the block that it pushes to */
-    FILCH_BWOS_OLDER, /* the owner: [front, get_end). It pushes to a later one */
-    FILCH_BWOS_OPEN,  /* thieves, and the owner has to take it back; front is get_end */
+    FILCH_BWOS_ALL,   /* the owner: [front, tail). It pushes to this block, too */
+    FILCH_BWOS_OLDER, /* the owner: [front, get_end). It pushes to a later block */
+    FILCH_BWOS_OPEN,  /* thieves, until the owner reclaims it; front is get_end */
 } filch_bwos_rest;
 
-/* On cache lines of its own: where it is allocated, use aligned_alloc(). */
+/* Takes whole cache lines: allocate it with aligned_alloc(). */
 typedef struct filch_bwos_fifo {
-    /* Owner only; front, tail and put are also read for the hint. */
+    /* Owner only; but any thread reads front, tail and put for the size hint. */
     filch_bwos_cursor front __attribute__((aligned(FILCH_CACHE_LINE)));
     filch_bwos_cursor tail, get_end;
     filch_deque_slot *end; /* of put_block */
     filch_bwos_block *get_block, *put_block;
     filch_atomic_u64 put; /* the position of put_block */
     filch_bwos_rest rest;
-    bool is_sharing; /* a thief has asked, and nothing was stolen since */
+    bool is_sharing; /* a thief has asked, and no entry was stolen since */
 
-    /* &tail or &get_end, where what the owner has of get_block ends; or &asked. Read by the owner
-     * in each push and pop, overwritten by thieves. */
+    /* The end of the owner's part of get_block (&tail or &get_end), or &asked. The owner reads it
+     * in each push and pop, thieves overwrite it. */
     FILCH_ATOMIC(filch_bwos_cursor *) limit __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_bwos_cursor asked; /* NULL: makes every push and pop slow */
+    filch_bwos_cursor asked; /* NULL: as a limit, it makes every push and pop slow */
     filch_deque_owner owner;
 
     /* Where thieves look. All positions between get and top are past. */
-    filch_atomic_u64 get __attribute__((aligned(FILCH_CACHE_LINE))); /* of get_block; the owner's */
-    filch_atomic_u64 top;                                            /* moved by thieves */
-    filch_atomic_u64 past; /* a position that is past: often get. Written by thieves */
+    /* of get_block; written by the owner */
+    filch_atomic_u64 get __attribute__((aligned(FILCH_CACHE_LINE)));
+    filch_atomic_u64 top;  /* moved by thieves */
+    filch_atomic_u64 past; /* a position that is past, often get. Written by thieves */
 
     filch_bwos_ring ring __attribute__((aligned(FILCH_CACHE_LINE)));
 } filch_bwos_fifo;
 
-/* ---- start ------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* Push to the first slot of block `b` from now on. */
+/* From now on, push to block `b`, starting with its first slot. */
 FILCH_INLINE void filch_bwos_fifo_put_to(filch_bwos_fifo *d, filch_bwos_block *b, uint64_t position)
 {
     filch_deque_slot *slots = filch_bwos_slots(b);
 
     d->put_block = b;
     d->end = slots + d->ring.size;
-    /* relaxed: own variables; hints for others. */
+    /* relaxed: own variables; hints for other threads. */
     filch_store_relaxed(&d->tail, slots);
     filch_store_relaxed(&d->put, position);
 }
 
-/* Pop from [front, end), or if that is ALL from [front, tail). */
+/* From now on, pop from [front, end), or from [front, tail) if `rest` is ALL. */
 FILCH_INLINE void filch_bwos_fifo_get_from(filch_bwos_fifo *d, filch_bwos_rest rest,
                                            filch_deque_slot *front, filch_deque_slot *end)
 {
     d->rest = rest;
-    /* relaxed: own variables; hints for others. */
+    /* relaxed: own variables; hints for other threads. */
     filch_store_relaxed(&d->front, front);
     filch_store_relaxed(&d->get_end, end);
 }
 
-/* Where the owner's part of the block that it pops from ends. */
+/* The end of the owner's part of the block that it pops from. */
 FILCH_INLINE filch_bwos_cursor *filch_bwos_fifo_front_end(filch_bwos_fifo *d)
 {
     return d->rest == FILCH_BWOS_ALL ? &d->tail : &d->get_end;
@@ -119,7 +120,7 @@ FILCH_INLINE void filch_bwos_fifo_start(filch_bwos_fifo *d, uint64_t start)
     filch_bwos_open(b, position);
     filch_bwos_fifo_put_to(d, b, position);
     filch_bwos_fifo_get_from(d, FILCH_BWOS_ALL, filch_bwos_slots(b), NULL);
-    /* relaxed: nobody else knows the queue yet. */
+    /* relaxed: no other thread knows the queue yet. */
     filch_store_relaxed(&d->limit, &d->tail);
     filch_store_relaxed(&d->asked, (filch_deque_slot *)NULL);
     filch_store_relaxed(&d->get, position);
@@ -128,8 +129,8 @@ FILCH_INLINE void filch_bwos_fifo_start(filch_bwos_fifo *d, uint64_t start)
     filch_store_relaxed(&d->owner, (const void *)NULL);
 }
 
-/* As filch_bwos_fifo_init_blocks, with the highest bits of `start` as the first round and the
- * first tag: for tests. */
+/* As filch_bwos_fifo_init_blocks, with the highest bits of `start` as the first round and the first
+ * tag: for tests. */
 FILCH_INLINE int filch_bwos_fifo_init_blocks_at(filch_bwos_fifo *d, size_t block_size,
                                                 size_t block_count, uint64_t start)
 {
@@ -140,8 +141,8 @@ FILCH_INLINE int filch_bwos_fifo_init_blocks_at(filch_bwos_fifo *d, size_t block
     return err;
 }
 
-/* With `block_count` blocks of `block_size` entries each. -EINVAL: it takes 1 entry and 2 blocks at
- * least, and 1048575 of each at most. */
+/* Use `block_count` blocks of `block_size` entries each. -EINVAL: fewer than 1 entry or 2 blocks,
+ * or more than 1048575 of either. */
 FILCH_INLINE int filch_bwos_fifo_init_blocks(filch_bwos_fifo *d, size_t block_size,
                                              size_t block_count)
 {
@@ -159,16 +160,16 @@ FILCH_INLINE int filch_bwos_fifo_init_at(filch_bwos_fifo *d, size_t capacity, ui
     return err;
 }
 
-/* With room for `capacity` entries at least, in blocks of 16 or, for less than 128, of an
- * eighth. 0: 32 blocks of 16. */
+/* Make room for at least `capacity` entries; 0 means 32 blocks of 16. Blocks have 16 entries; if
+ * `capacity` is below 128, an eighth of it. */
 FILCH_INLINE int filch_bwos_fifo_init(filch_bwos_fifo *d, size_t capacity)
 {
     return filch_bwos_fifo_init_at(d, capacity, 0);
 }
 
-/* ---- owner ------------------------------------------------------------------------------------- */
+/* ---- owner ----------------------------------------------------------------------------------- */
 
-/* How far block `b` is filled. */
+/* The end of the filled part of block `b`. */
 FILCH_INLINE uint64_t filch_bwos_fifo_filled(filch_bwos_fifo *d, filch_bwos_block *b)
 {
     /* relaxed: own variable. */
@@ -182,7 +183,7 @@ FILCH_INLINE bool filch_bwos_fifo_has_front(filch_bwos_fifo *d)
     return filch_load_relaxed(&d->front) != filch_load_relaxed(filch_bwos_fifo_front_end(d));
 }
 
-/* Whether the owner has pushed something behind what is granted of the last block. */
+/* Whether the last block has entries behind its granted part. */
 FILCH_INLINE bool filch_bwos_fifo_has_tail(filch_bwos_fifo *d)
 {
     /* relaxed: only the owner writes it. */
@@ -190,11 +191,11 @@ FILCH_INLINE bool filch_bwos_fifo_has_tail(filch_bwos_fifo *d)
     return d->rest != FILCH_BWOS_ALL && filch_bwos_fifo_filled(d, d->put_block) > granted;
 }
 
-/* Let thieves have the rest of the block that the owner pops from. */
+/* Grant the rest of the block that the owner pops from. */
 FILCH_INLINE void filch_bwos_fifo_grant_front(filch_bwos_fifo *d)
 {
     filch_bwos_block *b = d->get_block;
-    /* relaxed: own variables; a head that thieves do not move, as nothing is granted. */
+    /* relaxed: own variables; thieves do not move this head, as nothing is granted. */
     uint64_t get = filch_load_relaxed(&d->get), head = filch_load_relaxed(&b->head);
     filch_deque_slot *front = filch_load_relaxed(&d->front);
     uint64_t i = (uint64_t)(front - filch_bwos_slots(b));
@@ -205,7 +206,7 @@ FILCH_INLINE void filch_bwos_fifo_grant_front(filch_bwos_fifo *d)
     filch_bwos_fifo_get_from(d, FILCH_BWOS_OPEN, front, front);
 }
 
-/* Let thieves have what is filled of the last block. */
+/* Grant the filled part of the last block. */
 FILCH_INLINE void filch_bwos_fifo_grant_tail(filch_bwos_fifo *d)
 {
     /* relaxed: own variable. */
@@ -213,15 +214,15 @@ FILCH_INLINE void filch_bwos_fifo_grant_tail(filch_bwos_fifo *d)
     filch_bwos_grant(d->put_block, put, filch_bwos_fifo_filled(d, d->put_block));
 }
 
-/* The end of a slow push or pop: go back to fast ones, and let thieves have all if they have
- * asked. */
+/* The end of a slow push or pop: return to fast calls. If thieves have asked, grant them
+ * everything. */
 FILCH_INLINE void filch_bwos_fifo_settle(filch_bwos_fifo *d)
 {
     bool has_front = filch_bwos_fifo_has_front(d), has_tail = filch_bwos_fifo_has_tail(d);
     filch_bwos_cursor *limit = filch_bwos_fifo_front_end(d);
 
-    /* It is right, and nobody has asked. relaxed: nothing is written, so a question that is not
-     * seen here stays. */
+    /* The limit is right, and no thief has asked. relaxed: nothing is written, so a request that
+     * this load misses stays. */
     if (filch_load_relaxed(&d->limit) == limit)
         return;
     /* acq_rel [asked] */
@@ -229,13 +230,12 @@ FILCH_INLINE void filch_bwos_fifo_settle(filch_bwos_fifo *d)
         return;
     d->is_sharing = true;
     if (!has_front && !has_tail) {
-        /* Thieves have all of it already: the question stays for the next push. relaxed: as if a
+        /* Thieves have everything already: keep the request for the next push. relaxed: as if a
          * thief asked now. */
         filch_store_relaxed(&d->limit, &d->asked);
         return;
     }
-    /* Before the grants, which are the answer to what is asked up to here. relaxed: ordered by
-     * [granted]. */
+    /* Before the grants, which answer every request made so far. relaxed: ordered by [granted]. */
     filch_store_relaxed(&d->limit, &d->get_end);
     if (has_front)
         filch_bwos_fifo_grant_front(d);
@@ -243,7 +243,7 @@ FILCH_INLINE void filch_bwos_fifo_settle(filch_bwos_fifo *d)
         filch_bwos_fifo_grant_tail(d);
 }
 
-/* Nothing is left of the block that the owner pops from, and it is not the last: go to the next. */
+/* The block that the owner pops from is used up, and is not the last: go to the next. */
 FILCH_INLINE void filch_bwos_fifo_pass(filch_bwos_fifo *d)
 {
     /* relaxed: own variable. */
@@ -256,8 +256,9 @@ FILCH_INLINE void filch_bwos_fifo_pass(filch_bwos_fifo *d)
     filch_bwos_fifo_get_from(d, FILCH_BWOS_OPEN, filch_bwos_slots(b), filch_bwos_slots(b));
 }
 
-/* The queue is empty, and pops and pushes are in one block: start again at its first slot or, since
- * thieves remember that a position is past, with the next block. False: it is there. */
+/* The queue is empty, and the owner pops and pushes in one block. Start again at its first slot. If
+ * the block is past, start in the next one instead, since thieves remember that a position is past.
+ * False: the owner is at the first slot already. */
 FILCH_INLINE bool filch_bwos_fifo_restart(filch_bwos_fifo *d)
 {
     filch_bwos_block *b = d->put_block;
@@ -281,7 +282,7 @@ FILCH_INLINE bool filch_bwos_fifo_restart(filch_bwos_fifo *d)
     return true;
 }
 
-/* The last block is full: push to the next one. */
+/* The last block is full: open the next one for pushes. */
 FILCH_INLINE int filch_bwos_fifo_advance(filch_bwos_fifo *d)
 {
     /* relaxed: own variable. */
@@ -292,7 +293,7 @@ FILCH_INLINE int filch_bwos_fifo_advance(filch_bwos_fifo *d)
         filch_bwos_fifo_restart(d);
         return 0;
     }
-    /* All blocks before get_block are free, and that itself when it is used up. */
+    /* All blocks before get_block are free, and get_block itself once it is used up. */
     if (b == d->get_block) {
         if (filch_bwos_fifo_has_front(d) ||
             (d->rest == FILCH_BWOS_OPEN && filch_bwos_left(b, d->ring.size) > 0))
@@ -311,7 +312,7 @@ FILCH_INLINE int filch_bwos_fifo_advance(filch_bwos_fifo *d)
 FILCH_INLINE void filch_bwos_fifo_append(filch_bwos_fifo *d, filch_deque_slot *tail,
                                          filch_entry entry)
 {
-    /* relaxed: carried by [granted] when thieves may have it; and own variable. */
+    /* relaxed: [granted] carries the entry to thieves; tail is an own variable. */
     filch_store_relaxed(tail, entry);
     filch_store_relaxed(&d->tail, tail + 1);
 }
@@ -336,14 +337,14 @@ FILCH_INLINE int filch_bwos_fifo_push(filch_bwos_fifo *d, filch_entry entry)
     /* relaxed: own variable. */
     filch_deque_slot *tail = filch_load_relaxed(&d->tail);
 
-    /* relaxed: a question, which carries nothing. */
+    /* relaxed: a request carries no data. */
     if (__builtin_expect(tail == d->end || filch_load_relaxed(&d->limit) == &d->asked, 0))
         return filch_bwos_fifo_push_slow(d, entry);
     filch_bwos_fifo_append(d, tail, entry);
     return 0;
 }
 
-/* Take back what thieves have left of the block that the owner pops from. */
+/* Reclaim the entries that thieves have left of the block that the owner pops from. */
 FILCH_INLINE void filch_bwos_fifo_take_back(filch_bwos_fifo *d)
 {
     filch_bwos_block *b = d->get_block;
@@ -352,21 +353,21 @@ FILCH_INLINE void filch_bwos_fifo_take_back(filch_bwos_fifo *d)
     bool is_one = b == d->put_block;
 
     if (i == d->ring.size) {
-        filch_bwos_grant(b, get, i); /* it is past, and thieves may have seen that */
+        filch_bwos_grant(b, get, i); /* the block is past, and thieves may have seen that */
         return;
     }
     filch_bwos_fifo_get_from(d, is_one ? FILCH_BWOS_ALL : FILCH_BWOS_OLDER, filch_bwos_slots(b) + i,
                              filch_bwos_slots(b) + d->ring.size);
 }
 
-/* Take the oldest entry as thieves do. There is no moment at which they find nothing, although
- * something is there. */
+/* Take the oldest entry as a thief does. So at no moment do thieves find nothing while there are
+ * entries. */
 FILCH_INLINE bool filch_bwos_fifo_share(filch_bwos_fifo *d, filch_entry *entry)
 {
     filch_bwos_block *b = d->get_block;
     size_t count;
 
-    /* relaxed: own variable, and a head that is looked at again. */
+    /* relaxed: own variable; and take reads head again. */
     if (filch_bwos_index(filch_load_relaxed(&b->head)) == b->head_seen) {
         if (filch_bwos_fifo_has_tail(d))
             filch_bwos_fifo_grant_tail(d);
@@ -376,7 +377,7 @@ FILCH_INLINE bool filch_bwos_fifo_share(filch_bwos_fifo *d, filch_entry *entry)
             return true;
         }
     }
-    d->is_sharing = false; /* something was stolen */
+    d->is_sharing = false; /* a thief has taken something */
     return false;
 }
 
@@ -408,7 +409,7 @@ FILCH_BWOS_SLOW bool filch_bwos_fifo_pop_slow(filch_bwos_fifo *d, filch_entry *e
     return true;
 }
 
-/* Take the oldest entry. false: there is none, or thieves took the rest. */
+/* Take the oldest entry. false: the queue is empty, or thieves took the rest. */
 FILCH_INLINE bool filch_bwos_fifo_pop(filch_bwos_fifo *d, filch_entry *entry)
 {
     FILCH_DEQUE_OWNER_CALL(d);
@@ -430,22 +431,22 @@ FILCH_INLINE bool filch_bwos_fifo_pop(filch_bwos_fifo *d, filch_entry *entry)
     return true;
 }
 
-/* ---- thieves ----------------------------------------------------------------------------------- */
+/* ---- thieves --------------------------------------------------------------------------------- */
 
-/* Make the owner's next push or pop a slow one, which grants what it has. */
+/* Make the owner's next push or pop slow, so that it grants all entries it has. */
 FILCH_INLINE void filch_bwos_fifo_ask(filch_bwos_fifo *d)
 {
-    /* relaxed: a question carries nothing. One that is there is not written again: the owner reads
-     * it all the time. */
+    /* relaxed: a request carries no data. Do not write it twice: the owner reads this line in each
+     * call. */
     if (filch_load_relaxed(&d->limit) != &d->asked)
         filch_store_relaxed(&d->limit, &d->asked);
 }
 
-/* Where a thief looks first if the owner pops at `get`: there, in case it was granted, unless it is
- * known to be past. */
+/* Where a thief looks first if the owner pops at `get`: at `get`, which may be granted, unless that
+ * is known to be past. */
 FILCH_INLINE uint64_t filch_bwos_fifo_first(filch_bwos_fifo *d, uint64_t get, uint64_t top)
 {
-    /* relaxed: whatever value it had, that position is past. */
+    /* relaxed: any value it ever had is a position that is past. */
     if (filch_load_relaxed(&d->past) != get)
         return get;
     return filch_bwos_is_after(top, get) ? top : filch_bwos_next(&d->ring, get);
@@ -456,7 +457,7 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_e
 {
     /* acquire [went-on] */
     uint64_t get = filch_load_acquire(&d->get);
-    /* relaxed: whatever value it had, what lies between get and top is past. */
+    /* relaxed: for any value of top, all positions between get and top are past. */
     uint64_t top = filch_load_relaxed(&d->top), t = filch_bwos_fifo_first(d, get, top);
 
     for (;;) {
@@ -467,7 +468,7 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_e
         if (found == FILCH_BWOS_LOST)
             return FILCH_STEAL_LOST;
         if (t != get) {
-            /* The owner may have gone on, and closed this block: [closed]. acquire [went-on] */
+            /* The owner may have moved on and closed this block: [closed]. acquire [went-on] */
             uint64_t now = filch_load_acquire(&d->get), next = filch_bwos_next(&d->ring, t);
             if (now != get) {
                 get = now;
@@ -475,7 +476,7 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_e
                 continue;
             }
             if (found == FILCH_BWOS_NONE) {
-                /* The last block: all between it and the owner's are granted. */
+                /* The last block: all blocks between get and it are granted. */
                 filch_bwos_fifo_ask(d);
                 return FILCH_STEAL_EMPTY;
             }
@@ -483,13 +484,13 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_e
             if (filch_cas_acq_rel(&d->top, &top, next))
                 top = next;
         } else if (found == FILCH_BWOS_PAST) {
-            filch_store_relaxed(&d->past, t); /* relaxed: a position is past for ever. */
+            filch_store_relaxed(&d->past, t); /* relaxed: a position stays past. */
         }
         t = filch_bwos_is_after(top, get) ? top : filch_bwos_next(&d->ring, get);
     }
 }
 
-/* Take the oldest entry that is granted. */
+/* Take the oldest granted entry. */
 FILCH_INLINE filch_steal_result filch_bwos_fifo_steal(filch_bwos_fifo *d, filch_entry *entry)
 {
     filch_entry oldest;
@@ -501,8 +502,8 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_steal(filch_bwos_fifo *d, filch_
     return result;
 }
 
-/* Take the oldest entries that are granted, up to `max`, of one block. After LOST, what `entries`
- * points to is anything. */
+/* Take up to `max` of the oldest granted entries, all of one block. After LOST, the contents of
+ * `entries` are undefined. */
 FILCH_INLINE filch_steal_result filch_bwos_fifo_steal_batch(filch_bwos_fifo *d,
                                                             filch_entry *entries, size_t max,
                                                             size_t *count)
@@ -510,7 +511,7 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_steal_batch(filch_bwos_fifo *d,
     return max > 0 ? filch_bwos_fifo_take(d, entries, max, count) : FILCH_STEAL_EMPTY;
 }
 
-/* ---- anybody ----------------------------------------------------------------------------------- */
+/* ---- any thread ------------------------------------------------------------------------------ */
 
 FILCH_INLINE size_t filch_bwos_fifo_size_hint(filch_bwos_fifo *d)
 {
@@ -524,12 +525,12 @@ FILCH_INLINE size_t filch_bwos_fifo_size_hint(filch_bwos_fifo *d)
     uint64_t tail = (uint64_t)(filch_load_relaxed(&d->tail) - put_slots);
     uint64_t first = get, sum = 0;
 
-    /* What is gone of the block that the owner pops from; thieves may have some of it. relaxed: as
+    /* The entries that are gone from get_block. Thieves may have taken some of them. relaxed: as
      * above. */
     if (filch_bwos_index(filch_load_relaxed(&b->granted)) > 0)
         gone = filch_bwos_index(filch_load_relaxed(&b->head));
     if (get != put) {
-        /* The rest of it, then the others from the first that is not past. */
+        /* The rest of get_block, then the other blocks from the first that is not past. */
         sum = gone < size ? size - gone : 0;
         first = filch_bwos_is_after(top, get) ? top : filch_bwos_next(&d->ring, get);
         b = filch_bwos_block_at(&d->ring, first);
@@ -542,7 +543,7 @@ FILCH_INLINE size_t filch_bwos_fifo_size_hint(filch_bwos_fifo *d)
     return (size_t)(sum + (rest > gone ? rest - gone : 0));
 }
 
-/* ---- stop -------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 FILCH_INLINE void filch_bwos_fifo_fini(filch_bwos_fifo *d)
 {

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The BWoS deque, last in first out: bounded; its owner pops the newest entry, thieves steal the
- * oldest. As long as there is enough for all, they do so in different blocks.
+ * The BWoS deque, last in, first out: bounded. The owner pops the newest entry, thieves steal the
+ * oldest. If there are enough entries, owner and thieves work in different blocks.
  *
- * filch/deque/bwos.h has the paper, the blocks, and where this differs.
+ * filch/deque/bwos.h names the paper, describes the blocks, and lists the differences.
  *
  *     position         top                                  position
  *        past           |  granted   granted    granted  |  granted | base ... tail ... end
  *     ------------------+-------------------------------+----------+--------------------------->
  *                        thieves take here -->             the owner pushes and pops here
  *
- * The owner has [base, tail) of its block, where no thief looks. When the block is full, the owner
- * grants all of it and goes on with the next one, if that is free. When it has nothing left, it
- * takes back what is granted of its block, or else the block before: one read-modify-write for a
- * whole block.
+ * The owner has [base, tail) of its block, which thieves never read. When the block is full, the
+ * owner grants all of it and opens the next one, if that is free. When the owner has nothing left,
+ * it reclaims the granted entries of its block, or else the block before. One read-modify-write
+ * reclaims a whole block.
  *
- * What is full. An entry that was stolen leaves a slot that is not free before the rest of its
- * block was stolen as well, or pop has found the deque empty. So from (blocks - 1) * size + 1 to
- * blocks * size entries fit, whatever thieves do.
+ * When is it full? The slot of a stolen entry is not free until the rest of its block is stolen,
+ * too, or pop finds the deque empty. So between (blocks - 1) * size + 1 and blocks * size entries
+ * fit, whatever thieves do.
  *
- * What thieves can have. Entries in [base, tail) are the owner's alone. A steal that finds nothing
- * else says EMPTY, and leaves a question:
- *   - When the owner has finished its next push or pop, all entries that are in the deque can be
- *     stolen. (Next: one that begins after the steal is over; or one that is going on.)
- *   - From then on a steal does not say EMPTY while the deque has entries, before one was stolen:
- *     until then the owner takes back only half of what is granted at a time.
- * So thieves starve only if the owner does nothing.
+ * What can thieves have? Only the owner can take the entries [base, tail). A steal that finds
+ * nothing else returns EMPTY and leaves a request:
+ *   - When the owner has finished its next push or pop, all entries in the deque can be stolen.
+ *     (Its next call is one that is in progress, or one that begins after the steal has returned.)
+ *   - From then on, until an entry is stolen, no steal returns EMPTY while the deque has entries.
+ *     To that end the owner reclaims only half of the granted entries at a time.
+ * So thieves starve only if the owner makes no calls.
  *
- * No call waits for another thread, wherever that is stopped: what a thief has not taken, the owner
- * can take back, and it never needs to know whether a thief is done.
+ * No call waits for another thread, wherever that thread is stopped. The owner can reclaim every
+ * entry that a thief has not taken, and never needs to know whether a thief has finished.
  *
  * Edges: those of filch/deque/bwos.h.
  */
@@ -41,17 +41,17 @@
 extern "C" {
 #endif
 
-/* On cache lines of its own: where it is allocated, use aligned_alloc(). */
+/* Takes whole cache lines: allocate it with aligned_alloc(). */
 typedef struct filch_bwos_lifo {
-    /* Owner only; tail and position are also read for the hint. */
+    /* Owner only; but any thread reads tail and position for the size hint. */
     filch_bwos_cursor tail __attribute__((aligned(FILCH_CACHE_LINE)));
     filch_deque_slot *base, *end;
     filch_bwos_block *block;
     filch_atomic_u64 position; /* of the block */
-    bool is_sharing;           /* a thief has asked, and nothing was stolen since */
+    bool is_sharing;           /* a thief has asked, and no entry was stolen since */
     filch_deque_owner owner;
 
-    /* base; or ASKED. Read by the owner in each push and pop, overwritten by thieves. */
+    /* base, or ASKED. The owner reads it in each push and pop, thieves overwrite it. */
     filch_bwos_cursor limit __attribute__((aligned(FILCH_CACHE_LINE)));
 
     /* All positions before it are past. Moved by thieves. */
@@ -60,13 +60,13 @@ typedef struct filch_bwos_lifo {
     filch_bwos_ring ring __attribute__((aligned(FILCH_CACHE_LINE)));
 } filch_bwos_lifo;
 
-/* A limit that makes every push and pop slow. */
+/* The limit that a thief sets: it makes every push and pop slow. */
 #define FILCH_BWOS_ASKED ((filch_deque_slot *)UINTPTR_MAX)
 
-/* ---- start ------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* Go to block `b`, in which thieves have the entries below `base` and the owner those up to
- * `tail`. */
+/* Move the owner to block `b`. Thieves have its entries below `base`, the owner has [base,
+ * tail). */
 FILCH_INLINE void filch_bwos_lifo_go_to(filch_bwos_lifo *d, filch_bwos_block *b, uint64_t position,
                                         uint64_t base, uint64_t tail)
 {
@@ -75,7 +75,7 @@ FILCH_INLINE void filch_bwos_lifo_go_to(filch_bwos_lifo *d, filch_bwos_block *b,
     d->block = b;
     d->base = slots + base;
     d->end = slots + d->ring.size;
-    /* relaxed: own variables; hints for others. */
+    /* relaxed: own variables; hints for other threads. */
     filch_store_relaxed(&d->tail, slots + tail);
     filch_store_relaxed(&d->position, position);
 }
@@ -88,14 +88,14 @@ FILCH_INLINE void filch_bwos_lifo_start(filch_bwos_lifo *d, uint64_t start)
     d->is_sharing = false;
     filch_bwos_open(b, position);
     filch_bwos_lifo_go_to(d, b, position, 0, 0);
-    /* relaxed: nobody else knows the deque yet. */
+    /* relaxed: no other thread knows the deque yet. */
     filch_store_relaxed(&d->limit, d->base);
     filch_store_relaxed(&d->top, position);
     filch_store_relaxed(&d->owner, (const void *)NULL);
 }
 
-/* As filch_bwos_lifo_init_blocks, with the highest bits of `start` as the first round and the
- * first tag: for tests. */
+/* As filch_bwos_lifo_init_blocks, with the highest bits of `start` as the first round and the first
+ * tag: for tests. */
 FILCH_INLINE int filch_bwos_lifo_init_blocks_at(filch_bwos_lifo *d, size_t block_size,
                                                 size_t block_count, uint64_t start)
 {
@@ -106,8 +106,8 @@ FILCH_INLINE int filch_bwos_lifo_init_blocks_at(filch_bwos_lifo *d, size_t block
     return err;
 }
 
-/* With `block_count` blocks of `block_size` entries each. -EINVAL: it takes 1 entry and 2 blocks at
- * least, and 1048575 of each at most. */
+/* Use `block_count` blocks of `block_size` entries each. -EINVAL: fewer than 1 entry or 2 blocks,
+ * or more than 1048575 of either. */
 FILCH_INLINE int filch_bwos_lifo_init_blocks(filch_bwos_lifo *d, size_t block_size,
                                              size_t block_count)
 {
@@ -125,24 +125,24 @@ FILCH_INLINE int filch_bwos_lifo_init_at(filch_bwos_lifo *d, size_t capacity, ui
     return err;
 }
 
-/* With room for `capacity` entries at least, in blocks of 16 or, for less than 128, of an
- * eighth. 0: 32 blocks of 16. */
+/* Make room for at least `capacity` entries; 0 means 32 blocks of 16. Blocks have 16 entries; if
+ * `capacity` is below 128, an eighth of it. */
 FILCH_INLINE int filch_bwos_lifo_init(filch_bwos_lifo *d, size_t capacity)
 {
     return filch_bwos_lifo_init_at(d, capacity, 0);
 }
 
-/* ---- owner ------------------------------------------------------------------------------------- */
+/* ---- owner ----------------------------------------------------------------------------------- */
 
 FILCH_INLINE void filch_bwos_lifo_put(filch_bwos_lifo *d, filch_deque_slot *tail, filch_entry entry)
 {
-    /* relaxed: carried by [granted] when thieves may have it; and own variable. */
+    /* relaxed: [granted] carries the entry to thieves; tail is an own variable. */
     filch_store_relaxed(tail, entry);
     filch_store_relaxed(&d->tail, tail + 1);
 }
 
-/* The end of a slow push or pop: go back to fast ones, and let thieves have all if they have
- * asked. */
+/* The end of a slow push or pop: return to fast calls. If thieves have asked, grant them
+ * everything. */
 FILCH_INLINE void filch_bwos_lifo_settle(filch_bwos_lifo *d)
 {
     /* relaxed: own variables. */
@@ -154,19 +154,18 @@ FILCH_INLINE void filch_bwos_lifo_settle(filch_bwos_lifo *d)
         return;
     d->is_sharing = true;
     if (d->base == tail) {
-        /* Thieves have all of it already: the question stays for the next push. relaxed: as if a
+        /* Thieves have everything already: keep the request for the next push. relaxed: as if a
          * thief asked now. */
         filch_store_relaxed(&d->limit, FILCH_BWOS_ASKED);
         return;
     }
     d->base = tail;
-    /* Before the grant, which is the answer to what is asked up to here. relaxed: ordered by
-     * [granted]. */
+    /* Before the grant, which answers every request made so far. relaxed: ordered by [granted]. */
     filch_store_relaxed(&d->limit, tail);
     filch_bwos_grant(d->block, position, (uint64_t)(tail - filch_bwos_slots(d->block)));
 }
 
-/* Grant the whole block, which is full, and go on with the next one. */
+/* Grant the owner's block, which is full, and open the next one. */
 FILCH_INLINE int filch_bwos_lifo_advance(filch_bwos_lifo *d)
 {
     /* relaxed: own variables. */
@@ -175,7 +174,8 @@ FILCH_INLINE int filch_bwos_lifo_advance(filch_bwos_lifo *d)
     filch_bwos_block *b = filch_bwos_block_at(&d->ring, next);
     uint64_t round = filch_bwos_round(filch_load_relaxed(&b->granted));
 
-    /* It is free if the owner has been there before and went back, or if thieves have taken all. */
+    /* The next block is free if the owner has left it again in this round, or thieves took all of
+     * it. */
     if (round != filch_bwos_round(next) && filch_bwos_left(b, d->ring.size) > 0)
         return -ENOBUFS;
     filch_bwos_grant(d->block, position, d->ring.size);
@@ -204,14 +204,14 @@ FILCH_INLINE int filch_bwos_lifo_push(filch_bwos_lifo *d, filch_entry entry)
     /* relaxed: own variable. */
     filch_deque_slot *tail = filch_load_relaxed(&d->tail);
 
-    /* relaxed: a question, which carries nothing. */
+    /* relaxed: a request carries no data. */
     if (__builtin_expect(tail == d->end || filch_load_relaxed(&d->limit) == FILCH_BWOS_ASKED, 0))
         return filch_bwos_lifo_push_slow(d, entry);
     filch_bwos_lifo_put(d, tail, entry);
     return 0;
 }
 
-/* Take back what thieves have left of block `b`. False: nothing. */
+/* Reclaim the entries of block `b` that thieves have not taken. False: there are none. */
 FILCH_INLINE bool filch_bwos_lifo_take_back(filch_bwos_lifo *d, filch_bwos_block *b,
                                             uint64_t position)
 {
@@ -226,14 +226,14 @@ FILCH_INLINE bool filch_bwos_lifo_take_back(filch_bwos_lifo *d, filch_bwos_block
         d->is_sharing = false;
     b->head_seen = i;
     if (i == d->ring.size)
-        filch_bwos_grant(b, position, i); /* so that thieves see that it is past */
+        filch_bwos_grant(b, position, i); /* shows thieves that the block is past */
     if (i == end)
         return false;
     filch_bwos_lifo_go_to(d, b, position, i > keep ? i : keep, end);
     return true;
 }
 
-/* The owner has nothing: take back from thieves. False: they have taken all. */
+/* The owner has no entries: reclaim some. False: thieves have taken all. */
 FILCH_INLINE bool filch_bwos_lifo_retreat(filch_bwos_lifo *d)
 {
     /* relaxed: own variable. */
@@ -244,8 +244,8 @@ FILCH_INLINE bool filch_bwos_lifo_retreat(filch_bwos_lifo *d)
            filch_bwos_lifo_take_back(d, filch_bwos_block_at(&d->ring, previous), previous);
 }
 
-/* What the slow half of pop returns in registers: were it in memory, the fast half would have to be
- * ready for that, and a loop of pops gets a tenth slower. */
+/* The result of the slow half of pop, returned in registers. If it went through memory, the fast
+ * half would have to provide for that, and a loop of pops would be a tenth slower. */
 typedef struct filch_bwos_popped {
     filch_entry entry;
     bool is_popped;
@@ -276,7 +276,7 @@ FILCH_BWOS_SLOW filch_bwos_popped filch_bwos_lifo_pop_slow(filch_bwos_lifo *d)
     return popped;
 }
 
-/* Take the newest entry. false: there is none, or thieves took the rest. */
+/* Take the newest entry. false: the deque is empty, or thieves took the rest. */
 FILCH_INLINE bool filch_bwos_lifo_pop(filch_bwos_lifo *d, filch_entry *entry)
 {
     FILCH_DEQUE_OWNER_CALL(d);
@@ -296,13 +296,13 @@ FILCH_INLINE bool filch_bwos_lifo_pop(filch_bwos_lifo *d, filch_entry *entry)
     return true;
 }
 
-/* ---- thieves ----------------------------------------------------------------------------------- */
+/* ---- thieves --------------------------------------------------------------------------------- */
 
-/* Make the owner's next push or pop a slow one, which grants what it has. */
+/* Make the owner's next push or pop slow, so that it grants all entries it has. */
 FILCH_INLINE void filch_bwos_lifo_ask(filch_bwos_lifo *d)
 {
-    /* relaxed: a question carries nothing. One that is there is not written again: the owner reads
-     * it all the time. */
+    /* relaxed: a request carries no data. Do not write it twice: the owner reads this line in each
+     * call. */
     if (filch_load_relaxed(&d->limit) != FILCH_BWOS_ASKED)
         filch_store_relaxed(&d->limit, FILCH_BWOS_ASKED);
 }
@@ -310,7 +310,7 @@ FILCH_INLINE void filch_bwos_lifo_ask(filch_bwos_lifo *d)
 FILCH_INLINE filch_steal_result filch_bwos_lifo_take(filch_bwos_lifo *d, filch_entry *entries,
                                                      size_t max, size_t *count)
 {
-    /* relaxed: whatever value it had, positions before it are past. */
+    /* relaxed: all positions before any value of top are past. */
     uint64_t t = filch_load_relaxed(&d->top);
 
     for (;;) {
@@ -320,7 +320,8 @@ FILCH_INLINE filch_steal_result filch_bwos_lifo_take(filch_bwos_lifo *d, filch_e
         case FILCH_BWOS_LOST:
             return FILCH_STEAL_LOST;
         case FILCH_BWOS_NONE:
-            /* Nothing here, so nothing later: all blocks before the owner's are granted. */
+            /* No later position has granted entries either: all blocks before the owner's are
+             * granted. */
             filch_bwos_lifo_ask(d);
             return FILCH_STEAL_EMPTY;
         case FILCH_BWOS_PAST:
@@ -345,8 +346,8 @@ FILCH_INLINE filch_steal_result filch_bwos_lifo_steal(filch_bwos_lifo *d, filch_
     return result;
 }
 
-/* Take the oldest entries, up to `max`, of one block: all that is granted of it. After LOST, what
- * `entries` points to is anything. */
+/* Take up to `max` of the oldest entries, at most all granted entries of one block. After LOST, the
+ * contents of `entries` are undefined. */
 FILCH_INLINE filch_steal_result filch_bwos_lifo_steal_batch(filch_bwos_lifo *d,
                                                             filch_entry *entries, size_t max,
                                                             size_t *count)
@@ -354,7 +355,7 @@ FILCH_INLINE filch_steal_result filch_bwos_lifo_steal_batch(filch_bwos_lifo *d,
     return max > 0 ? filch_bwos_lifo_take(d, entries, max, count) : FILCH_STEAL_EMPTY;
 }
 
-/* ---- anybody ----------------------------------------------------------------------------------- */
+/* ---- any thread ------------------------------------------------------------------------------ */
 
 FILCH_INLINE size_t filch_bwos_lifo_size_hint(filch_bwos_lifo *d)
 {
@@ -374,7 +375,7 @@ FILCH_INLINE size_t filch_bwos_lifo_size_hint(filch_bwos_lifo *d)
     return size > gone ? (size_t)(size - gone) : 0;
 }
 
-/* ---- stop -------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 FILCH_INLINE void filch_bwos_lifo_fini(filch_bwos_lifo *d)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring of entries behind a lock, which grows: what filch/deque/locked.h and global.h are made of.
+ * A growing ring of entries behind a lock: the base of filch/deque/locked.h and global.h.
  *
  *     entries    oldest  ...  newest                 slot of the i-th oldest: (oldest + i) & mask
  *     [ free ]  [<------ count ------>]  [ free ]
  *
- * The lock is a mutex of libc: whoever waits sleeps, and every tool knows what it means. A full
- * ring is replaced by one twice as large. Nobody else reads it meanwhile, so the old one is freed
- * at once; that is what a lock is good for, and why no kind with a lock is bounded.
+ * The lock is a mutex of libc: a waiting thread sleeps, and every tool understands it. A full ring
+ * is replaced by a ring of twice the size. The lock keeps other readers out, so the old ring is
+ * freed at once. Growing is that simple under a lock, so no kind with a lock is bounded.
  *
- * That there is nothing to take is found under the lock, too, so it is said of a moment in the
- * order of all calls. Who wants to spare others the lock asks for the size first: `count` is also
- * read without.
+ * A call also takes the lock to find that the ring is empty. So EMPTY holds at one moment in the
+ * total order of all calls. A caller that wants to avoid the lock reads the size hint first:
+ * `count` may be read without the lock.
  */
 #ifndef FILCH_DEQUE_RING_H
 #define FILCH_DEQUE_RING_H
@@ -26,24 +26,24 @@
 extern "C" {
 #endif
 
-/* On cache lines of its own: where it is allocated, use aligned_alloc(). */
+/* Takes whole cache lines: allocate it with aligned_alloc(). */
 typedef struct filch_ring {
-    /* Everything is written by holders of the lock. */
+    /* Only the holder of the lock writes. */
     pthread_mutex_t lock __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_atomic_u64 count; /* read without it, too */
-    uint64_t oldest;        /* may start anywhere and wrap */
+    filch_atomic_u64 count; /* may be read without the lock */
+    uint64_t oldest;        /* any start value; may wrap */
 
     filch_entry *entries __attribute__((aligned(FILCH_CACHE_LINE)));
     uint64_t mask; /* capacity - 1 */
 } filch_ring;
 
-#define FILCH_RING_CAPACITY 64 /* at first, unless said otherwise */
+#define FILCH_RING_CAPACITY 64 /* the default; the ring grows */
 #define FILCH_RING_CAPACITY_MAX (SIZE_MAX / 4 / sizeof(filch_entry))
 
-/* ---- start ------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* With room for `capacity` entries, rounded up to a power of two, before it has to grow. 0: 64. The
- * first entry has the index `start`. */
+/* Make room for `capacity` entries, rounded up to a power of two; 0 means 64. The ring grows when
+ * it is full. The first entry has index `start`. */
 FILCH_INLINE int filch_ring_init(filch_ring *r, size_t capacity, uint64_t start)
 {
     uint64_t rounded = 1;
@@ -63,7 +63,7 @@ FILCH_INLINE int filch_ring_init(filch_ring *r, size_t capacity, uint64_t start)
         goto free_entries;
     r->mask = rounded - 1;
     r->oldest = start;
-    /* relaxed: nobody else knows the ring yet. */
+    /* relaxed: no other thread knows the ring yet. */
     filch_store_relaxed(&r->count, 0);
     return 0;
 
@@ -72,14 +72,14 @@ free_entries:
     return -err;
 }
 
-/* ---- under the lock ---------------------------------------------------------------------------- */
+/* ---- under the lock -------------------------------------------------------------------------- */
 
 FILCH_INLINE filch_entry *filch_ring_entry_at(filch_ring *r, uint64_t i)
 {
     return &r->entries[(r->oldest + i) & r->mask];
 }
 
-/* Go on with twice the room. */
+/* Replace the ring by one of twice the size. */
 FILCH_DEQUE_COLD int filch_ring_grow(filch_ring *r, uint64_t count)
 {
     uint64_t mask = 2 * r->mask + 1;
@@ -97,10 +97,10 @@ FILCH_DEQUE_COLD int filch_ring_grow(filch_ring *r, uint64_t count)
     return 0;
 }
 
-/* ---- anybody ----------------------------------------------------------------------------------- */
+/* ---- any thread ------------------------------------------------------------------------------ */
 
-/* Add `entry` as the newest one. -ENOMEM: the ring is full and cannot grow; it may be possible
- * later. */
+/* Add `entry` as the newest one. -ENOMEM: the ring is full and cannot grow now; a later push may
+ * succeed. */
 FILCH_INLINE int filch_ring_push(filch_ring *r, filch_entry entry)
 {
     int err = 0;
@@ -119,7 +119,7 @@ FILCH_INLINE int filch_ring_push(filch_ring *r, filch_entry entry)
     return err;
 }
 
-/* Take the newest entry. false: there is none. */
+/* Take the newest entry. false: the ring is empty. */
 FILCH_INLINE bool filch_ring_take_newest(filch_ring *r, filch_entry *entry)
 {
     pthread_mutex_lock(&r->lock);
@@ -133,8 +133,8 @@ FILCH_INLINE bool filch_ring_take_newest(filch_ring *r, filch_entry *entry)
     return count > 0;
 }
 
-/* Take the oldest half of the entries, rounded up, but no more than `max`. Returns how many; 0:
- * there are none. */
+/* Take the oldest half of the entries, rounded up, but at most `max`. Returns their number; 0: the
+ * ring is empty, or `max` is 0. */
 FILCH_INLINE size_t filch_ring_take_oldest(filch_ring *r, filch_entry *entries, size_t max)
 {
     pthread_mutex_lock(&r->lock);
@@ -155,7 +155,7 @@ FILCH_INLINE size_t filch_ring_size_hint(filch_ring *r)
     return (size_t)filch_load_relaxed(&r->count);
 }
 
-/* ---- stop -------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 FILCH_INLINE void filch_ring_fini(filch_ring *r)
 {
