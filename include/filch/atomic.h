@@ -2,22 +2,22 @@
 /*
  * Atomic operations with the memory order in the name.
  *
- * Every word that two threads touch is declared with FILCH_ATOMIC and reached only through the
- * operations below; the wrapper struct makes a plain access a compile error. `grep _release`
- * therefore finds every release in the project, and the model checker (verify/mc) replaces this one header.
+ * Every word that two threads touch is declared with FILCH_ATOMIC and accessed only through the
+ * operations below; the wrapper struct makes a plain access a compile error. So `grep _release`
+ * finds every release in the project, and the model checker (verify/mc) replaces this one header.
  *
  *     FILCH_ATOMIC(uint32_t) ready;
  *     filch_store_release(&ready, 1);
  *
- * There is no stand-alone fence: the order stands on the operation that needs it, where the reader
- * and ThreadSanitizer see it.
+ * There is no stand-alone fence. The operation that needs an order carries it, where the reader and
+ * ThreadSanitizer see it.
  *
  *     load      relaxed  acquire  seq_cst
  *     store     relaxed  release  seq_cst
  *     exchange  acq_rel                              returns the old value
  *     fetch_add relaxed  release  acq_rel  seq_cst   returns the old value
- *     cas       acq_rel  seq_cst                     true when *expected was replaced; else *expected
- *                                                    is the value seen, read with acquire
+ *     cas       acq_rel  seq_cst                     true: replaced. false: *expected is set to
+ *                                                    the value found, read with acquire
  */
 #ifndef FILCH_ATOMIC_H
 #define FILCH_ATOMIC_H
@@ -39,7 +39,7 @@ typedef FILCH_ATOMIC(uint64_t) filch_atomic_u64;
 #else
 
 #ifdef FILCH_CHAOS
-/* A build for tests, where any of them may be late: src/base/chaos.c. */
+/* A build for tests, in which any operation may be delayed: src/base/chaos.c. */
 #ifdef __cplusplus
 extern "C" __attribute__((visibility("default"))) void filch_chaos_delay(void);
 #else

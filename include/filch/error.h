@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Errors are values: what can fail returns 0 or -errno.
+ * Errors are values: a call that can fail returns 0 or -errno.
  */
 #ifndef FILCH_ERROR_H
 #define FILCH_ERROR_H
@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* What `err`, as returned by this library, means here. The text is constant and needs no lock. */
+/* Describe `err`, as returned by this library. The text is constant, and the call takes no lock. */
 FILCH_API const char *filch_strerror(int err);
 
 #ifdef __cplusplus

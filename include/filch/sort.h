@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sorting: qsort_r with a handle in front, by all workers of the pool.
+ * Sorting: qsort_r with a frame as first argument, done by all workers of the pool.
  *
  *     static int by_price(const void *a, const void *b, void *context)
  *     {
@@ -16,18 +16,20 @@
  *     filch_sort         any               none           O(n log n)           O(n / workers)
  *     filch_sort_stable  kept              count * size   O(n log n)           O(log^3 n)
  *
- * filch_sort is a quicksort that turns to heapsort when the pivots stay bad. Parts larger than one
- * worker's share are partitioned by up to 64 workers together. filch_sort_stable is a merge sort
- * whose merges are divided as well. Both are fastest for elements of 4, 8 or 16 bytes, and find out
- * in one serial pass that an array is sorted or reversed. Equal elements are welcome.
+ * filch_sort is a quicksort. If its pivots stay bad, it switches to heapsort. Up to 64 workers
+ * partition one part together, if that part is larger than one worker's share. filch_sort_stable is
+ * a merge sort that divides its merges, too.
  *
- * The comparison returns less than, equal to or greater than zero, and is called by several workers
- * at once. It is given elements of the array or, in a stable sort, of a buffer that is aligned like
- * the array, up to 64 bytes. When it contradicts itself, the array ends up in some order, with
- * every element still in it once.
+ * Both are fastest for elements of 4, 8 or 16 bytes. Both detect in one serial pass that an array
+ * is sorted or reversed. Many equal elements do no harm.
  *
- * An array without elements, or of elements without bytes, is sorted. `base` may have any alignment
- * that the comparison can live with. Nothing else may use the array meanwhile.
+ * The comparison returns a number less than, equal to or greater than zero. Several workers call it
+ * at once. Its arguments are elements of the array or, in a stable sort, of a buffer with the same
+ * alignment as the array, up to 64 bytes. If the comparison contradicts itself, the order is
+ * unspecified, but every element is still in the array once.
+ *
+ * An array without elements, or with elements of 0 bytes, is sorted. `base` may have any alignment
+ * that the comparison accepts. No other code may use the array during the sort.
  */
 #ifndef FILCH_SORT_H
 #define FILCH_SORT_H
@@ -40,17 +42,18 @@ extern "C" {
 
 typedef int filch_compare_fn(const void *a, const void *b, void *context);
 
-/* Sort `count` elements of `size` bytes in place. For tasks: `f` is the caller's handle. Returns
- * when the array is sorted; it does not fail. */
+/* Sort `count` elements of `size` bytes in place. For tasks: `f` is the caller's frame. Returns
+ * when the array is sorted; cannot fail. */
 FILCH_API void filch_sort(filch_frame *f, void *base, size_t count, size_t size,
                           filch_compare_fn *compare, void *context);
 
-/* The same, and elements that compare equal keep their order. Allocates a second array meanwhile.
- * Without memory for that it merges in place, which takes a few times as long: it does not fail. */
+/* As filch_sort, but elements that compare equal keep their order. Allocates a second array for the
+ * time of the sort. If there is no memory for it, the sort merges in place, which takes a few times
+ * as long. Cannot fail. */
 FILCH_API void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size,
                                  filch_compare_fn *compare, void *context);
 
-/* The two for any thread: like FILCH_RUN they run a task in the pool and wait for it, and where
+/* The same for any thread. Like FILCH_RUN, these run a task in the pool and wait for it. Where
  * filch_run would return an error, they sort serially. */
 FILCH_API void filch_pool_sort(filch_pool *pool, void *base, size_t count, size_t size,
                                filch_compare_fn *compare, void *context);

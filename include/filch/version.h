@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The version, and how symbols are declared.
+ * The version of the library, and how its symbols are declared.
  */
 #ifndef FILCH_VERSION_H
 #define FILCH_VERSION_H
@@ -10,15 +10,16 @@
 #define FILCH_VERSION_PATCH 0
 #define FILCH_VERSION "0.1.0"
 
-/* The layout that inlined code of filch/strand.h and filch/task.h shares with the library. It changes whenever that
- * does; filch_pool_create refuses a caller compiled against another one. */
+/* The version of the layout that inlined code of filch/strand.h and filch/task.h shares with the
+ * library. It changes with that layout. filch_pool_create refuses a caller compiled against another
+ * one. */
 #define FILCH_ABI 3u
 
-/* A function of the library. */
+/* Marks a function that the library exports. */
 #define FILCH_API __attribute__((visibility("default")))
 
-/* A function that is inlined into C callers and, through src/inline.c, also exists in the library
- * for those that cannot inline it. */
+/* Marks a function that is inlined into C callers. src/inline.c also compiles it into the library,
+ * for callers that cannot inline it. */
 #ifndef FILCH_INLINE
 #define FILCH_INLINE static inline __attribute__((unused))
 #endif
@@ -27,7 +28,7 @@
 extern "C" {
 #endif
 
-/* The version of the library that runs, which may be newer than FILCH_VERSION. */
+/* The version of the library that is running. It may be newer than FILCH_VERSION. */
 FILCH_API const char *filch_version(void);
 
 #ifdef __cplusplus
