@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Three kinds of files are read:
+ * This file reads three kinds of files:
  *
- *   /proc/self/cgroup     1:cpu,cpuacct:/pod/app        where we are in a v1 hierarchy
- *                         0::/pod/app                   and in that of v2
+ *   /proc/self/cgroup     1:cpu,cpuacct:/pod/app        our cgroup in a v1 hierarchy
+ *                         0::/pod/app                   our cgroup in the v2 hierarchy
  *   /proc/self/mountinfo  33 24 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu
  *                         where that hierarchy is mounted, and which part of it
  *   v1  cpu.cfs_quota_us  150000 (or -1)                one per cgroup
  *       cpu.cfs_period_us 100000
  *   v2  cpu.max           150000 100000 (or max 100000)
  *
- * The cpu controller is in v1 or in v2; a hybrid system mounts both, so both are walked,
- * and the one without it has no such files.
+ * The cpu controller is in v1 or in v2. A hybrid system mounts both, so this code walks both; the
+ * hierarchy without the controller has no such files.
  */
 #include "base/cgroup.h"
 #include "base/file.h"
@@ -29,15 +29,16 @@ struct hierarchy {
     size_t mount_root_length;
 };
 
-/* What the walk has found so far. */
+/* The result of the walk so far. */
 struct quota {
-    uint64_t time_us; /* 0: none */
+    uint64_t time_us; /* 0: no quota */
     uint64_t period_us;
-    char cgroup[128];  /* who has it */
-    char garbage[128]; /* who has a quota that makes no sense, and its text */
+    char cgroup[128];  /* the cgroup with that quota */
+    char garbage[128]; /* a cgroup with an invalid quota, and its text */
 };
 
-/* The whole file as one string, to be freed; NULL: out of memory. A missing one is "". */
+/* The whole file as one string, which the caller frees. NULL: out of memory. A missing file gives
+ * "". */
 static char *read_all(const char *root, const char *path)
 {
     char name[PATH_MAX];
@@ -49,7 +50,7 @@ static char *read_all(const char *root, const char *path)
     if (!file)
         return errno == ENOMEM ? NULL : calloc(1, 1);
     errno = 0;
-    /* No such file contains a zero byte, so that the first "line" is all of it. */
+    /* No such file contains a zero byte, so the first "line" is the whole file. */
     if (getdelim(&text, &size, '\0', file) < 0 && errno != ENOMEM) {
         free(text);
         text = calloc(1, 1);
@@ -87,8 +88,8 @@ static void unescape(char *text)
     *to = '\0';
 }
 
-/* The part of `path` below `mount_root`, or NULL: then the mount shows another part of
- * the hierarchy, or the path leaves our cgroup namespace, as "/../elsewhere". */
+/* The part of `path` below `mount_root`. NULL: the mount shows another part of the hierarchy, or
+ * the path leaves our cgroup namespace, as "/../elsewhere" does. */
 static const char *find_below(const char *path, const char *mount_root)
 {
     size_t length = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);
@@ -147,8 +148,8 @@ static void parse_mount_line(char *line, struct hierarchy *v1, struct hierarchy 
     if (!h->path)
         return;
 
-    /* The best of several mounts shows our own cgroup, and most of those above it. Where
-     * none shows it, this is a container that has mounted only its own part. */
+    /* Of several mounts, prefer one that shows our own cgroup, with as many of its ancestors as
+     * possible. If none shows it, this is a container that has mounted only its own part. */
     unescape(mount_root);
     unescape(mount_point);
     const char *below = find_below(h->path, mount_root);
@@ -160,8 +161,8 @@ static void parse_mount_line(char *line, struct hierarchy *v1, struct hierarchy 
     h->below = below ? below : "";
 }
 
-/* The number at `*text`, which moves on to the next word; 0 when there is none. Neither a
- * quota nor a period is ever 0, and one that is too large is as good as UINT64_MAX. */
+/* The number at *text; moves *text to the next word. 0: there is no number. A quota or a period is
+ * never 0. A number that is too large becomes UINT64_MAX. */
 static uint64_t take_number(const char **text)
 {
     char *end;
@@ -209,7 +210,7 @@ static void look_at(const char *dir, const char *name, bool is_v2, struct quota 
     snprintf(smallest->cgroup, sizeof smallest->cgroup, "%s", name);
 }
 
-/* From our own cgroup up to the mount point. 0 or -ENOMEM. */
+/* Look at each cgroup from our own up to the mount point. 0 or -ENOMEM. */
 static int walk_up(const char *root, const struct hierarchy *h, struct quota *smallest)
 {
     char *dir;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Chaos: any atomic operation may be late.
+ * Chaos: any atomic operation may be delayed.
  *
- * A race needs a thread to stand still between two operations that are nanoseconds apart. Stress waits for the scheduler to stop it just there. In a build with
- * FILCH_CHAOS each operation of filch/atomic.h, and each call of a futex, does so by itself once in a while: it gives up the core, spins, or sleeps. What needs
- * two or three such delays at once then happens within seconds.
+ * A race needs a thread to stop between two operations that are nanoseconds apart. A stress test
+ * waits until the scheduler stops a thread just there. In a build with FILCH_CHAOS, each operation
+ * of filch/atomic.h and each futex call sometimes delays itself: it yields the core, spins, or
+ * sleeps. Races that need two or three such delays at once then show up within seconds.
  *
- *     FILCH_CHAOS=64       one operation in so many is late, on average; 0: none
- *     FILCH_CHAOS_SEED=1   which ones [the time]
+ *     FILCH_CHAOS=64       delay one operation in 64, on average; 0: none
+ *     FILCH_CHAOS_SEED=1   choose which ones [the time]
  *
- * The scheduler has its say, too: a seed makes runs differ, and not the same again.
+ * The scheduler decides, too: different seeds make runs differ, but one seed does not repeat a run.
  */
 #include "base/clock.h"
 #include "base/rng.h"
@@ -20,7 +21,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* One of this many delays is a sleep, and half of the rest give up the core. */
+/* One in KINDS delays is a sleep; about half of the others yield the core, the rest spin. */
 #define KINDS 8
 #define SPINS_MAX 2048
 #define SLEEP_NS_MAX 100000
@@ -37,8 +38,8 @@ static uint64_t seed_of_environment(void)
     return text ? strtoull(text, NULL, 0) : filch_clock_ns();
 }
 
-/* Not inlined: a strand may go on in another thread after it, and a compiler would keep the address of what is thread-local. Touches no errno, for the same
- * reason. */
+/* Not inlined: during the call a strand may move to another thread, and a compiler would keep the
+ * addresses of thread-local variables. For the same reason this must not touch errno. */
 __attribute__((noinline)) void filch_chaos_delay(void)
 {
     static _Thread_local filch_rng rng;

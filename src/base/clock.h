@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two clocks: nanoseconds, comparable between threads and with timeouts; and ticks of the
- * core's counter, a few times cheaper, for bounding a spin or stamping an event.
+ * Two clocks:
+ *   - nanoseconds, comparable between threads and with timeouts;
+ *   - ticks of the core's counter, a few times cheaper, to bound a spin or to stamp an event.
  *
- * Who needs the scale of the ticks measures it once and keeps it; there is no global.
+ * There is no global scale of the ticks: a caller that needs it measures it once and keeps it.
  */
 #ifndef FILCH_BASE_CLOCK_H
 #define FILCH_BASE_CLOCK_H
@@ -18,14 +19,14 @@ static inline uint64_t filch_clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* As the kernel takes a time-out. */
+/* A time in the form the kernel takes. */
 static inline struct timespec filch_timespec(uint64_t ns)
 {
     return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
                              .tv_nsec = (long)(ns % 1000000000)};
 }
 
-/* Not ordered with the instructions around it: good to some tens of nanoseconds. */
+/* Not ordered with the instructions around it: accurate to some tens of nanoseconds. */
 static inline uint64_t filch_clock_ticks(void)
 {
 #if defined(__x86_64__)
@@ -44,8 +45,8 @@ typedef struct filch_clock_moment {
     uint64_t ticks;
 } filch_clock_moment;
 
-/* Read both clocks at one moment: the tightest of a few tries, because an interrupt
- * between the two reads can take longer than a whole calibration. */
+/* Read both clocks at one moment. Takes the tightest of a few tries, because an interrupt between
+ * the two reads can take longer than a whole calibration. */
 static inline filch_clock_moment filch_clock_both(void)
 {
     filch_clock_moment moment = {0, 0};
@@ -63,8 +64,8 @@ static inline filch_clock_moment filch_clock_both(void)
     return moment;
 }
 
-/* The scale of the ticks. Exact and free on aarch64; on x86-64 a measurement that takes
- * 50 us and is good to about 0.1 %. */
+/* The scale of the ticks. On aarch64 it is exact and free. On x86-64 it is a measurement that takes
+ * 50 us and is accurate to about 0.1 %. */
 static inline double filch_clock_ticks_per_us(void)
 {
 #if defined(__aarch64__)
@@ -80,8 +81,8 @@ static inline double filch_clock_ticks_per_us(void)
 #endif
 }
 
-/* About that many nanoseconds in ticks, for free: on x86-64 as if the counter ran at 2.5 GHz, which is right
- * within a factor of two on the machines of a decade. */
+/* About `ns` nanoseconds in ticks, without a measurement. On x86-64 this assumes a counter of 2.5
+ * GHz, which is right within a factor of two on the machines of a decade. */
 static inline uint64_t filch_clock_ticks_in(uint64_t ns)
 {
 #if defined(__aarch64__)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Descriptors of the library's own.
+ * Keeps the library's own descriptors away from 0, 1 and 2.
  */
 #ifndef FILCH_BASE_DESCRIPTOR_H
 #define FILCH_BASE_DESCRIPTOR_H
@@ -9,7 +9,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* A program that has closed its standard streams goes on using 0, 1 and 2, and must not meet ours there. The descriptor, or another for the same; or -1 with errno set, if it was. */
+/* Move `fd` above 2 and return its new number. A program that has closed its standard streams may
+ * go on using 0, 1 and 2, and must not hit a descriptor of the library there. Returns -1, with
+ * errno set, if `fd` cannot be moved; `fd` is closed then. A negative `fd` is returned as it is,
+ * with errno unchanged. */
 static inline int filch_descriptor_of_ours(int fd)
 {
     if (fd < 0 || fd > STDERR_FILENO)

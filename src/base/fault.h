@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a test makes the environment fail: no memory, no address space, no thread.
+ * Lets a test make the environment fail: no memory, no address space, no thread.
  *
  *     if (filch_fault(FILCH_FAULT_THREAD))
  *         return -EAGAIN;
  *
- * A library built with FILCH_FAULTS asks filch_fault() before each such operation. A test
- * defines that function and decides; without one the library's own, weak, says no. In
- * every other build the question is a constant and costs nothing.
+ * A library built with FILCH_FAULTS calls filch_fault() before each such operation. A test defines
+ * that function and decides. Without such a definition, the library's own weak one returns false.
+ * In every other build the call is a constant and costs nothing.
  */
 #ifndef FILCH_BASE_FAULT_H
 #define FILCH_BASE_FAULT_H
@@ -22,7 +22,7 @@ enum filch_fault_kind {
 
 #ifdef FILCH_FAULTS
 
-/* Called by any thread. */
+/* Any thread may call it. */
 bool filch_fault(enum filch_fault_kind kind);
 
 #else

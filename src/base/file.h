@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 /*
- * Read up to size-1 bytes of a file into `text`, as a string without the white space at
- * its end. The path is put together as by printf. 0 or -errno; then `text` is empty.
+ * Read up to size-1 bytes of a file into `text`, as a string without trailing white space. The path
+ * is formatted as by printf. Returns 0 or -errno; after an error `text` is empty.
  */
 __attribute__((format(printf, 3, 4))) static inline int
 filch_file_read(char *text, size_t size, const char *path_format, ...)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleep on a word of memory, and wake those threads of this process that sleep there.
+ * Sleep on a word of memory, and wake threads of this process that sleep on it.
  *
  *     while (the word still says "wait")            make the word say "go on"
  *         filch_futex_wait(&word, "wait", NULL)     filch_futex_wake(&word, 1)
  *
- * The kernel compares and falls asleep in one step, so no wake is lost between the two.
- * It orders nothing else: edges belong to the loads and stores of the word.
+ * The kernel compares the word and falls asleep in one step, so no wake is lost in between. It
+ * orders nothing else: edges belong to the loads and stores of the word.
  *
- * The calls are made without libc because they must not touch errno. A compiler may
- * compute its address once per function, and a strand that was resumed by another worker
- * would then write into the errno of the thread it left.
+ * The calls bypass libc because they must not touch errno. A compiler may compute the address of
+ * errno once per function. A strand that another worker resumed would then write to the errno of
+ * its former thread.
  */
 #ifndef FILCH_BASE_FUTEX_H
 #define FILCH_BASE_FUTEX_H
@@ -52,10 +52,10 @@ static inline int filch_futex_call(filch_atomic_u32 *word, long op, uint32_t val
 }
 
 /*
- * Sleep while `*word` is `expected`, at most `timeout` (relative; NULL: for ever).
+ * Sleep while *word is `expected`, at most `timeout` (relative; NULL: for ever).
  *
- * 0 when woken, which may be for no reason; -EAGAIN when the word was different,
- * -ETIMEDOUT, -EINTR. The caller looks at the word again in every case.
+ * Returns 0 when woken, perhaps spuriously; -EAGAIN if the word differed; -ETIMEDOUT; -EINTR. The
+ * caller reads the word again in every case.
  */
 static inline int filch_futex_wait(filch_atomic_u32 *word, uint32_t expected,
                                    const struct timespec *timeout)
@@ -64,10 +64,10 @@ static inline int filch_futex_wait(filch_atomic_u32 *word, uint32_t expected,
 }
 
 /*
- * Wake up to `count` threads that sleep on `word`. 0 or -errno.
+ * Wake up to `count` threads that sleep on `word`. Returns 0 or -errno.
  *
- * The word is not read: it may be gone by now, when what it said has already let its last
- * user free it. At worst that wakes a stranger for no reason, or is -EFAULT.
+ * The call does not read the word, which may be gone by now: its value may have told the last user
+ * to free it. At worst the call wakes an unrelated thread spuriously, or returns -EFAULT.
  */
 static inline int filch_futex_wake(filch_atomic_u32 *word, int count)
 {

@@ -18,7 +18,7 @@
 #define PIDFD_SELF (-10000) /* Linux 6.15 */
 #endif
 
-/* So many can be advised on with one call. */
+/* We advise on at most this many ranges with one call. */
 #define RANGES_MAX 64
 
 #ifdef FILCH_FAULTS
@@ -35,7 +35,7 @@ void *filch_map_aligned(size_t bytes_below, size_t bytes_above, size_t alignment
 
     if (filch_fault(FILCH_FAULT_MAP))
         return NULL;
-    /* Somewhere in one unit more than is needed, there is an aligned address. */
+    /* With `alignment` extra bytes, the range contains an aligned address. */
     if (__builtin_add_overflow(bytes_below, bytes_above, &bytes) ||
         __builtin_add_overflow(bytes, alignment, &reserved_bytes))
         return NULL;
@@ -49,13 +49,13 @@ void *filch_map_aligned(size_t bytes_below, size_t bytes_above, size_t alignment
     char *low = reserved + offset;
     char *high = low + bytes;
     if ((offset > 0 && munmap(reserved, offset)) || munmap(high, alignment - offset)) {
-        /* The kernel had joined our mapping with its neighbours and has no room to split
-         * it again. All of it may fare better than its edges. */
+        /* The kernel had merged our mapping with its neighbours, and has no room to split it again.
+         * Unmapping the whole range may still succeed. */
         munmap(reserved, reserved_bytes);
         return NULL;
     }
 
-    /* One touched byte must not cost 2 MiB. Only a kernel without huge pages refuses. */
+    /* One touched byte must not cost 2 MiB. Only a kernel without huge pages fails here. */
     madvise(low, bytes, MADV_NOHUGEPAGE);
     return low + bytes_below;
 }
@@ -65,7 +65,7 @@ void filch_unmap_aligned(void *aligned, size_t bytes_below, size_t bytes_above)
     munmap((char *)aligned - bytes_below, bytes_below + bytes_above);
 }
 
-/* Emulators accept any advice and do nothing with most of it, so that what they answer says nothing. */
+/* An emulator accepts any advice and ignores most of it, so its answer tells nothing. */
 static bool is_nonsense_taken(void *page, size_t bytes)
 {
     return madvise(page, bytes, -1) == 0;
@@ -81,7 +81,7 @@ bool filch_wipe_on_fork(void *page, size_t bytes)
     return is_advice_taken(page, bytes, MADV_WIPEONFORK);
 }
 
-/* Does a page of our own lose what it held? */
+/* Test on a page of our own whether MADV_DONTNEED clears it. */
 static bool is_dontneed_followed(void)
 {
     size_t bytes = filch_page_bytes();
@@ -97,21 +97,21 @@ static bool is_dontneed_followed(void)
 
 bool filch_discard(void *page, size_t bytes)
 {
-    /* Of the advice we give, qemu 7.2 follows this. */
+    /* qemu 7.2 accepts any advice, and this is one that it does follow. */
     return (!is_nonsense_taken(page, bytes) || is_dontneed_followed()) &&
            madvise(page, bytes, MADV_DONTNEED) == 0;
 }
 
 static int install_one(void *page, size_t bytes)
 {
-    /* A guard by advice does not split the mapping: the number of mappings is limited, to
-     * 65530 by default, and mprotect takes two more per guard. */
+    /* A guard by advice does not split the mapping. mprotect takes two more mappings per guard, and
+     * their number is limited, to 65530 by default. */
     if (is_advice_taken(page, bytes, MADV_GUARD_INSTALL))
         return 0;
     return mprotect(page, bytes, PROT_NONE) ? -errno : 0;
 }
 
-/* Advise on all with one call, which Linux 6.15 has, for two thirds of the time. */
+/* Advise on all ranges with one call, in two thirds of the time. Needs Linux 6.15. */
 static bool advise_all(char *first, size_t bytes, size_t stride, size_t count, int advice)
 {
 #if defined(SYS_process_madvise) && !defined(FILCH_MODEL)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random numbers for choosing victims: splitmix64 (Steele, Lea, Flood: Fast Splittable
- * Pseudorandom Number Generators, OOPSLA 2014).
+ * Random numbers for choosing victims: splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom
+ * Number Generators, OOPSLA 2014).
  *
- * One word of state, owned by one thread. Every seed is good, and neighbouring seeds give
- * unrelated sequences, so that workers can be seeded with seed + index.
+ * One word of state, which belongs to one thread. Every seed is good, and neighbouring seeds give
+ * unrelated sequences. So a worker can be seeded with seed + index.
  */
 #ifndef FILCH_BASE_RNG_H
 #define FILCH_BASE_RNG_H
@@ -28,7 +28,7 @@ static inline uint64_t filch_rng_next(filch_rng *rng)
     return z ^ (z >> 31);
 }
 
-/* One of 0 ... n-1, by a multiplication instead of a division (Lemire 2019). The bias is
+/* A number from 0 to n-1, by a multiplication instead of a division (Lemire 2019). The bias is
  * below n in 2^32: too small to matter for victims. `n` is not 0. */
 static inline uint32_t filch_rng_below(filch_rng *rng, uint32_t n)
 {

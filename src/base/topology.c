@@ -7,11 +7,11 @@
 #include <sched.h>
 #include <stdbool.h>
 
-/* More than any kernel is built for: an answer that needs more is not about size. */
+/* More CPUs than any kernel supports: if this is not enough, the error is not about the size. */
 #define MAX_CPUS (1 << 20)
 
-/* Set `*number` to the one a file about this CPU begins with, or leave it and return
- * false. A list such as "0-3,8-11" begins with its smallest. */
+/* Set *number to the first number in a file about this CPU. False: there is none, and *number is
+ * unchanged. A list such as "0-3,8-11" begins with its smallest number. */
 static bool read_number(unsigned *number, const char *root, unsigned cpu, const char *file)
 {
     char text[64];
@@ -41,7 +41,7 @@ static void read_cpu(filch_cpu *cpu, const char *root)
     }
 }
 
-/* Allocate `*mask` large enough for this kernel. The number of CPUs it has room for, or
+/* Allocate *mask large enough for this kernel. Returns the number of CPUs it has room for, or
  * -errno. */
 static int read_affinity(cpu_set_t **mask)
 {
@@ -59,7 +59,7 @@ static int read_affinity(cpu_set_t **mask)
     return -EINVAL;
 }
 
-/* Siblings together. */
+/* Sorts the siblings of a core next to each other. */
 static int compare_cores(const void *left, const void *right)
 {
     const filch_cpu *a = left, *b = right;
@@ -69,7 +69,7 @@ static int compare_cores(const void *left, const void *right)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* In the order in which workers take them. */
+/* Sorts CPUs in the order in which workers take them. */
 static int compare_places(const void *left, const void *right)
 {
     const filch_cpu *a = left, *b = right;
@@ -130,7 +130,7 @@ void filch_topology_fini(filch_topology *topology)
     free(topology->cpus);
 }
 
-/* A positive decimal number and nothing else; else 0. */
+/* A positive decimal number and nothing else; otherwise 0. */
 static unsigned parse_workers(const char *text)
 {
     char *end;

@@ -40,7 +40,7 @@ void filch_wheel_remove(filch_wheel *wheel, filch_wheel_entry *entry)
         wheel->used[entry->level] &= ~((uint64_t)1 << entry->slot);
 }
 
-/* The first level that has entries, or FILCH_WHEEL_LEVELS. */
+/* The lowest level with entries, or FILCH_WHEEL_LEVELS. */
 static unsigned first_level(const filch_wheel *wheel)
 {
     unsigned level = 0;
@@ -49,7 +49,8 @@ static unsigned first_level(const filch_wheel *wheel)
     return level;
 }
 
-/* When the first slot of this level begins. All that are used are still to come, or it is the one we are at on level 0. */
+/* The tick at which the first used slot of this level begins. All used slots lie ahead, except that
+ * on level 0 the first may be the current one. */
 static uint64_t first_tick(const filch_wheel *wheel, unsigned level)
 {
     unsigned shift = level * FILCH_WHEEL_BITS, slot = (unsigned)__builtin_ctzll(wheel->used[level]);
