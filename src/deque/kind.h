@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The deques of filch/deque/ behind one set of pointers, for pools that were asked to use one of them (options.deque).
+ * The deques of filch/deque/ behind one set of pointers, for pools with options.deque.
  *
- * Entries are slots. A strand of such a pool has a deque of its own, or all share one; README.md says how fork and join use it. The default,
- * the split stack, is none of them: it has no entries, only slots, and is inlined.
+ * Entries are slots. In such a pool each strand has its own deque, or all strands share one.
+ * README.md explains how fork and join use it. The default, the split stack, is no such kind: it
+ * has slots but no entries, and is inlined.
  */
 #ifndef FILCH_DEQUE_KIND_H
 #define FILCH_DEQUE_KIND_H
@@ -15,22 +16,28 @@ typedef struct filch_kind {
     const char *name;
     filch_deque_kind which;
     size_t bytes; /* of the deque */
-    bool
-        is_claimed; /* who gets an entry must claim its task: the owner takes what it wants, and not what comes next */
-    bool is_shared; /* one for all strands */
 
-    /* Zero for a default; `block` is the size of a block, where there are any. As the functions of filch/deque.h otherwise. */
+    /* An entry is a hint: the thread that takes it must claim its task. The owner claims the task
+     * it wants, whatever entry comes next. */
+    bool is_claimed;
+    bool is_shared; /* one deque for all strands */
+
+    /* The functions of filch/deque.h. In init, zero selects a default, and `block` is the size of a
+     * block, for kinds with blocks. */
     int (*init)(void *deque, size_t capacity, size_t block);
     int (*push)(void *deque, void *entry);
-    bool (*push_fast)(void *deque,
-                      void *entry); /* false: push may do it, by more than a few instructions */
+    /* The fast half of push. False: push may still succeed, with more instructions. */
+    bool (*push_fast)(void *deque, void *entry);
     bool (*pop)(void *deque, void **entry);
-    bool (*take)(void *deque, void *newest); /* pop for an owner that knows what it gets */
-    bool (*take_last)(void *deque);          /* when take has said false: the rest of it; or NULL */
+    /* Pop by an owner that knows the newest entry. */
+    bool (*take)(void *deque, void *newest);
+    /* The rest of take, after it has returned false; NULL: there is none. */
+    bool (*take_last)(void *deque);
     filch_steal_result (*steal)(void *deque, void **entry);
-    bool (*has_public)(void *deque); /* would a steal find something? A hint */
-    void (*show)(
-        void *deque); /* the owner lets thieves have all that is there; NULL: they have it anyway */
+    /* A hint: would a steal find something? */
+    bool (*has_public)(void *deque);
+    /* Called by the owner: let thieves have all entries. NULL: they always can. */
+    void (*show)(void *deque);
     size_t (*size_hint)(void *deque);
     void (*fini)(void *deque);
 } filch_kind;
@@ -41,10 +48,11 @@ extern const filch_kind filch_chaselev_kind;
 /* "split, locked, ...": for messages. */
 extern const char filch_kind_names[];
 
-/* False: there is no such kind. *kind is NULL for the split stack. */
+/* False: `which` is no kind. *kind is NULL for the split stack. */
 bool filch_kind_find(filch_deque_kind which, const filch_kind **kind);
 
-/* From "name", "name:capacity" or "name:capacity:block". False: it is none of these. */
+/* Parse "name", "name:capacity" or "name:capacity:block". False: `text` has another form, or
+ * names no kind. */
 bool filch_kind_parse(const char *text, const filch_kind **kind, size_t *capacity, size_t *block);
 
 #endif

@@ -8,11 +8,11 @@ void filch_queue_init(filch_queue *queue)
     filch_lock_init(&queue->lock);
     queue->first = NULL;
     queue->last = &queue->first;
-    /* relaxed: nobody else knows the queue yet. */
+    /* relaxed: no other thread knows the queue yet. */
     filch_store_relaxed(&queue->count, 0);
 }
 
-/* How many entries a thief takes at most: it walks over them under the lock. */
+/* The most entries that a thief takes: it walks over them under the lock. */
 #define HALF_MAX 64
 
 static uint32_t append(filch_queue *queue, filch_link *first, filch_link *last, uint32_t count)
@@ -46,7 +46,7 @@ void filch_queue_push_list(filch_queue *queue, filch_link *first)
 
 filch_link *filch_queue_take(filch_queue *queue)
 {
-    /* relaxed: a hint; whoever goes to sleep looks again with filch_queue_is_empty. */
+    /* relaxed: a hint; a worker that goes to sleep checks again with filch_queue_is_empty. */
     if (filch_load_relaxed(&queue->count) == 0)
         return NULL;
     filch_lock_acquire(&queue->lock);
@@ -54,11 +54,12 @@ filch_link *filch_queue_take(filch_queue *queue)
     if (entry) {
         queue->first = entry->next;
         if (queue->first)
-            /* A strand that has waited for long is in no cache, and its page in no TLB: have both when its turn comes. */
+            /* A strand that has waited for long is in no cache, and its page in no TLB. Fetch both
+             * before its turn comes. */
             __builtin_prefetch(queue->first, 1);
         else
             queue->last = &queue->first;
-        /* relaxed: under the lock; only a count too low would hurt. */
+        /* relaxed: under the lock. Only a count that is too low would do harm. */
         filch_fetch_add_relaxed(&queue->count, -1u);
     }
     filch_lock_release(&queue->lock);
@@ -83,7 +84,7 @@ filch_link *filch_queue_take_half(filch_queue *queue, filch_link **rest)
             queue->last = &queue->first;
         last->next = NULL;
         *rest = entry->next;
-        /* relaxed: under the lock; only a count too low would hurt. */
+        /* relaxed: under the lock. Only a count that is too low would do harm. */
         filch_fetch_add_relaxed(&queue->count, -count);
     }
     filch_lock_release(&queue->lock);
@@ -109,7 +110,7 @@ filch_link *filch_queue_take_those(filch_queue *queue, bool (*is_meant)(const fi
     }
     *last = NULL;
     queue->last = at;
-    /* relaxed: under the lock; only a count too low would hurt. */
+    /* relaxed: under the lock. Only a count that is too low would do harm. */
     filch_fetch_add_relaxed(&queue->count, -count);
     filch_lock_release(&queue->lock);
     return taken;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue for all threads, first in, first out: tasks that come from outside the pool, and strands that may go on.
+ * A queue for all threads, first in, first out: for tasks from outside the pool, and for ready
+ * strands.
  *
- * A lock and a list: it is used once per entry, and then for a few nanoseconds. An entry has a filch_link in it.
+ * A lock and a list suffice: each entry uses them once, for a few nanoseconds. An entry contains a
+ * filch_link.
  *
  * Edges
  *   queued-or-sleep  filch_queue_push: count  x  filch_queue_is_empty
@@ -25,27 +27,28 @@ typedef struct filch_queue {
 } filch_queue;
 
 void filch_queue_init(filch_queue *queue);
-/* Returns how many there are now. */
+/* Returns the number of entries after the push. */
 uint32_t filch_queue_push(filch_queue *queue, filch_link *entry);
 
-/* The entries from `first` on, in their order. */
+/* Push `first` and the entries linked to it, in their order. */
 void filch_queue_push_list(filch_queue *queue, filch_link *first);
 
-/* A hint, for who looks often; who goes to sleep looks with filch_queue_is_empty. */
+/* A hint, for frequent checks. Before it sleeps, a worker calls filch_queue_is_empty instead. */
 static inline bool filch_queue_seems_empty(filch_queue *queue)
 {
     /* relaxed: a hint. */
     return filch_load_relaxed(&queue->count) == 0;
 }
 
-/* The oldest entry, or NULL. */
+/* Take the oldest entry. NULL: the queue is empty. */
 filch_link *filch_queue_take(filch_queue *queue);
 
-/* The same for a thief: half of the entries, the oldest, leave the queue, some at most. Returns the first, and in *rest the others, in
- * their order. */
+/* Take the oldest half of the entries, but a bounded number: for thieves. Returns the first entry,
+ * and in *rest the others, in their order. */
 filch_link *filch_queue_take_half(filch_queue *queue, filch_link **rest);
 
-/* All that are meant, in their order, linked; the others stay, and nobody misses them meanwhile. */
+/* Take all entries that satisfy `is_meant`, linked in their order. The others stay in the queue,
+ * where other threads can see them all the time. */
 filch_link *filch_queue_take_those(filch_queue *queue, bool (*is_meant)(const filch_link *entry));
 
 static inline bool filch_queue_is_empty(filch_queue *queue)

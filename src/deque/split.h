@@ -2,8 +2,8 @@
 /*
  * The split stack: the default deque, a stack of task slots of which the oldest part is public.
  *
- * After Faxén, "Wool", 2008, and van Dijk and van de Pol, "Lace", 2014. README.md in this folder has the
- * protocol and why it is right; filch/strand.h has the owner's inlined half.
+ * After Faxén, "Wool", 2008, and van Dijk and van de Pol, "Lace", 2014. README.md in this folder
+ * explains the protocol, and why it is correct. filch/strand.h has the owner's inlined half.
  *
  *     slots   0 ........ tail ........ split ........ f ........ end  end+1
  *             |  stolen   |   public    |   private   |   free   |  no task |
@@ -12,11 +12,11 @@
  *
  * Edges
  *   task-ready   filch_split_publish -> filch_split_steal
- *                carries the slot, and all that the owner wrote before it forked.
+ *                carries the slot, and everything the owner wrote before it forked.
  *   asked        filch_split_ask -> filch_split_answer
- *                carries the thief's place among the idle workers. Both sides exchange the same word, so
- *                one comes first: either the owner sees the question, or the thief's limits come
- *                after the owner's.
+ *                carries that the thief counts as idle. Both sides exchange the same word, so one
+ *                comes first: either the owner sees the request, or the thief's limits come after
+ *                the owner's.
  *   publish-or-sleep  filch_split_publish  x  filch_split_has_public
  *                with the sleep word (src/sleep/README.md).
  */
@@ -28,28 +28,28 @@
 
 #include <assert.h>
 
-/* A limit that makes every fork slow, and one that makes every join slow. */
+/* The limits that a thief sets: they make every fork and every join slow. */
 #define FILCH_FORK_ASKED ((filch_slot *)0)
 #define FILCH_JOIN_ASKED ((filch_slot *)UINTPTR_MAX)
 
 typedef struct filch_split {
-    /* Read by the owner at every fork and join. Overwritten by thieves that ask for work. */
+    /* The owner reads them at every fork and join. Thieves that ask for work overwrite them. */
     filch_limits limits;
-    filch_atomic_u32 asked; /* 1: a thief asked since the owner last answered */
+    filch_atomic_u32 asked; /* 1: a thief has asked since the owner last answered */
 
-    /* {split:32 | tail:32}. Owner and thieves. */
+    /* {split:32 | tail:32}. Written by owner and thieves. */
     filch_atomic_u64 word __attribute__((aligned(FILCH_CACHE_LINE)));
 
-    /* Owner only. `split` is a copy of the word's, unless that is used up; `end` never changes. */
-    filch_slot *end __attribute__((aligned(
-        FILCH_CACHE_LINE))); /* here and at end[1] fork may write, but no task lives there */
+    /* Owner only. Fork may write to end[0] and end[1], but no task is ever there. Constant. */
+    filch_slot *end __attribute__((aligned(FILCH_CACHE_LINE)));
+    /* A copy of the word's split, unless is_used_up. */
     uint32_t split;
-    bool
-        is_used_up; /* the word shows slots that were stolen and are free again; the next publish sets it right */
+    /* The word shows slots that were stolen and are free again. The next publish corrects it. */
+    bool is_used_up;
 } filch_split;
 
-/* The slots begin this far behind the split stack's address, in the same region: a thief finds them without reading
- * what the owner writes. */
+/* The slots begin this far behind the split stack's address, in the same region. So a thief finds
+ * them without reading a line that the owner writes. */
 #define FILCH_SPLIT_HEADER_BYTES 640
 
 static inline filch_slot *filch_split_slots(const filch_split *s)
@@ -67,35 +67,38 @@ static inline uint32_t filch_split_split(uint64_t word)
     return (uint32_t)(word >> 32);
 }
 
-/* Send the owner's next fork and join to the slow path. Owner and thieves. */
+/* Make the owner's next fork and join slow. Called by owner and thieves. */
 static inline void filch_split_arm(filch_split *s)
 {
-    /* relaxed: the limits are hints; what they lead to is ordered by the slow path. */
+    /* relaxed: the limits are hints; the slow path orders everything that follows from them. */
     filch_store_relaxed(&s->limits.fork_limit, FILCH_FORK_ASKED);
     filch_store_relaxed(&s->limits.join_limit, FILCH_JOIN_ASKED);
 }
 
 static inline bool filch_split_is_armed(filch_split *s)
 {
-    /* relaxed: a hint; the owner answers once too often or at the next fork. */
+    /* relaxed: a hint. If it is wrong, the owner answers once too often, or only at the next
+     * fork. */
     return filch_load_relaxed(&s->limits.join_limit) == FILCH_JOIN_ASKED;
 }
 
-/* With `count` usable slots and memory for two more. All forks and joins are slow at first. */
+/* Initialise for `count` usable slots; there is memory for two more. All forks and joins start
+ * slow. */
 static inline void filch_split_init(filch_split *s, size_t count)
 {
     s->end = filch_split_slots(s) + count;
     s->split = 0;
     s->is_used_up = false;
-    /* relaxed: nobody else knows the strand yet. */
+    /* relaxed: no other thread knows the strand yet. */
     filch_store_relaxed(&s->word, 0);
     filch_store_relaxed(&s->asked, 0);
     filch_split_arm(s);
 }
 
-/* ---- owner ------------------------------------------------------------------------------------- */
+/* ---- owner ----------------------------------------------------------------------------------- */
 
-/* Make the slots below `count` public. Returns whether any was private: then the limits must follow. */
+/* Make the slots below `count` public. Returns whether any was private; if so, the caller updates
+ * the limits. */
 static inline bool filch_split_publish(filch_split *s, uint32_t count)
 {
     if (count <= s->split)
@@ -110,26 +113,28 @@ static inline bool filch_split_publish(filch_split *s, uint32_t count)
     return true;
 }
 
-/* Public tasks that nobody has taken yet. */
+/* The number of public tasks that no thief has taken. */
 static inline uint32_t filch_split_public_count(filch_split *s)
 {
     if (s->is_used_up)
         return 0;
-    /* relaxed: thieves may take one right after; a count too high is corrected when they ask. */
+    /* relaxed: thieves may take one right after. A count that is too high is corrected when they
+     * ask. */
     return s->split - filch_split_tail(filch_load_relaxed(&s->word));
 }
 
-/* Go back to fast forks and joins. Returns whether a thief asked meanwhile: then look again. */
+/* Return to fast forks and joins. Returns whether a thief has asked meanwhile; if so, the caller
+ * looks again. */
 static inline bool filch_split_answer(filch_split *s)
 {
-    /* relaxed: ordered before a thief's by [asked] below. */
+    /* relaxed: [asked] below orders these before the limits of a thief. */
     filch_store_relaxed(&s->limits.fork_limit, s->end);
     filch_store_relaxed(&s->limits.join_limit, filch_split_slots(s) + s->split);
     /* acq_rel [asked] */
     return filch_exchange_acq_rel(&s->asked, 0) != 0;
 }
 
-/* Set the limits after the split has moved. A question stays asked. */
+/* Update the limits after the split has moved. A request stays. */
 static inline void filch_split_follow(filch_split *s)
 {
     if (!filch_split_is_armed(s) && filch_split_answer(s))
@@ -137,8 +142,8 @@ static inline void filch_split_follow(filch_split *s)
 }
 
 /*
- * Take the public task in slot `i`, the newest, back from the thieves, and half of the older public ones
- * with it. False: it was stolen.
+ * Reclaim the public task in slot `i`, the newest, and half of the older public tasks with it.
+ * False: a thief has it.
  */
 static inline bool filch_split_take_back(filch_split *s, uint32_t i)
 {
@@ -146,7 +151,7 @@ static inline bool filch_split_take_back(filch_split *s, uint32_t i)
     uint64_t word = filch_load_relaxed(&s->word);
     while (i >= filch_split_tail(word)) {
         uint32_t tail = filch_split_tail(word), split = tail + (i - tail) / 2;
-        /* acq_rel [task-ready]: what stays public is published anew. */
+        /* acq_rel [task-ready]: publishes the remaining public slots again. */
         if (filch_cas_acq_rel(&s->word, &word, (uint64_t)split << 32 | tail)) {
             s->split = split;
             filch_split_follow(s);
@@ -156,9 +161,9 @@ static inline bool filch_split_take_back(filch_split *s, uint32_t i)
     return false;
 }
 
-/* The stolen task in slot `i` is complete: so was every older one taken, and the slots from `i` on are
- * free. Nothing is public, so no thief changes the word, nor need it change before the next publish: thieves look at it
- * all the time, and each change costs both sides a cache miss. */
+/* The stolen task in slot `i` is complete. So every older task was stolen, too, and the slots from
+ * `i` on are free. Nothing is public, so no thief changes the word. The owner leaves it alone until
+ * the next publish: thieves read it all the time, and each change costs both sides a cache miss. */
 static inline void filch_split_reset(filch_split *s, uint32_t i)
 {
     s->is_used_up = true;
@@ -166,7 +171,7 @@ static inline void filch_split_reset(filch_split *s, uint32_t i)
     filch_split_follow(s);
 }
 
-/* ---- thieves ----------------------------------------------------------------------------------- */
+/* ---- thieves --------------------------------------------------------------------------------- */
 
 static inline bool filch_split_has_public(filch_split *s)
 {
@@ -178,8 +183,8 @@ static inline bool filch_split_has_public(filch_split *s)
 /*
  * Take the oldest public task.
  *
- * The slot is read only after the claim: should the word have gone and come back in between, the slot
- * holds another task that is just as pending.
+ * The thief reads the slot only after its claim. If the word has changed and come back in between,
+ * the slot holds another task, which is pending and public as well.
  */
 static inline filch_steal_result filch_split_steal(filch_split *s, filch_slot **task)
 {
@@ -188,7 +193,7 @@ static inline filch_steal_result filch_split_steal(filch_split *s, filch_slot **
     uint32_t tail = filch_split_tail(word), split = filch_split_split(word);
     if (tail >= split)
         return FILCH_STEAL_EMPTY;
-    /* Both lines are on the owner's side: fetch them at once. */
+    /* The owner's core has both cache lines: fetch them at the same time. */
     filch_slot *slot = filch_split_slots(s) + tail;
     __builtin_prefetch(slot, 1);
     /* acquire [task-ready] */
@@ -201,8 +206,9 @@ static inline filch_steal_result filch_split_steal(filch_split *s, filch_slot **
 /*
  * Ask the owner to publish. The caller counts as idle in the sleep word before it asks.
  *
- * Somebody else's question serves as well, for one who will ask again: the owner may answer it without having seen that
- * we are idle, too. With `insist` it cannot.
+ * If another thief has asked already, a caller that will ask again need not: `insist` is false. But
+ * the owner may answer that other request without seeing that the caller is idle. With `insist` it
+ * cannot.
  */
 static inline void filch_split_ask(filch_split *s, bool insist)
 {
