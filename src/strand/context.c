@@ -21,8 +21,8 @@ void filch_context_init(filch_context *c, void *low, void *high, void (*main)(vo
 {
     memset(c, 0, sizeof *c);
 #if defined(__x86_64__)
-    /* What filch_switch pops, lowest address first; then filch_switch_start finds main and its
-     * argument in r12 and r13, on a stack aligned as for a call. */
+    /* The words that filch_switch pops, lowest address first. After that filch_switch_start finds
+     * main and its argument in r12 and r13, on a stack aligned as for a call. */
     uint64_t *sp = (uint64_t *)high - 10;
     memset(sp, 0, 10 * sizeof *sp);
     uint32_t mxcsr;
@@ -34,7 +34,7 @@ void filch_context_init(filch_context *c, void *low, void *high, void (*main)(vo
     sp[4] = (uintptr_t)main;               /* r12 */
     sp[7] = (uintptr_t)filch_switch_start; /* return address */
 #elif defined(__aarch64__)
-    /* x19 ... x30, d8 ... d15, fpcr and padding, as filch_switch loads them. */
+    /* x19 ... x30, d8 ... d15, fpcr and padding, in the order in which filch_switch loads them. */
     uint64_t *sp = (uint64_t *)high - 22;
     memset(sp, 0, 22 * sizeof *sp);
     uint64_t fpcr;
@@ -51,7 +51,7 @@ void filch_context_init(filch_context *c, void *low, void *high, void (*main)(vo
 #ifdef FILCH_ASAN
     c->stack_low = low;
     c->stack_bytes = (size_t)((char *)high - (char *)low);
-    /* What was on it, in the parent of this process, has left its marks. */
+    /* In the child of a fork(), the parent's frames have left poisoned bytes here. */
     __asan_unpoison_memory_region(low, c->stack_bytes);
 #endif
 #ifdef FILCH_TSAN
@@ -67,8 +67,8 @@ void filch_context_fini(filch_context *c)
 #endif
 }
 
-/* ThreadSanitizer keeps a call stack per context: the function that switches must not be on it, or its exit
- * is counted on the other one. */
+/* ThreadSanitizer keeps a call stack per context. The function that switches must not be on it, or
+ * its exit would be counted on the other context's call stack. */
 __attribute__((noinline, no_sanitize("thread"))) void filch_context_switch(filch_context *from,
                                                                            filch_context *to)
 {
@@ -78,8 +78,9 @@ __attribute__((noinline, no_sanitize("thread"))) void filch_context_switch(filch
 #endif
 #ifdef FILCH_TSAN
     from->fiber = __tsan_get_current_fiber();
-    /* What this thread did before comes before what it does on the other stack. A strand that goes to another
-     * thread is ordered by the edges of src/wait/README.md alone, and those are checked. */
+    /* Everything this thread did before the switch happens before everything it does on the other
+     * stack. If a strand moves to another thread, only the edges of src/fork/README.md and
+     * src/wait/README.md order it, and those are checked. */
     __tsan_switch_to_fiber(to->fiber, 0);
 #endif
     filch_switch(&from->sp, to->sp);
@@ -90,7 +91,7 @@ __attribute__((no_sanitize("thread"))) void filch_context_arrive(filch_context *
 {
     (void)self;
 #ifdef FILCH_ASAN
-    /* The bounds of a thread's own stack are learnt here, when it enters a strand. */
+    /* Learns the bounds of a thread's own stack, when the thread enters a strand. */
     __sanitizer_finish_switch_fiber(self->fake_stack, &self->came_from->stack_low,
                                     &self->came_from->stack_bytes);
 #endif

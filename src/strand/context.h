@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A place to switch to: a stack that is not running, its registers on top of it.
+ * A place to switch to: a stack that is not running, with its registers on top.
  *
- * The switch saves what the C calling convention lets a function keep: the callee-saved registers and the
- * floating-point modes. Sanitizers and valgrind are told.
+ * The switch saves everything that the C calling convention preserves over a call: the callee-saved
+ * registers and the floating-point modes. Sanitizers and valgrind are told about the stacks.
  */
 #ifndef FILCH_STRAND_CONTEXT_H
 #define FILCH_STRAND_CONTEXT_H
@@ -26,24 +26,24 @@
 #endif
 
 typedef struct filch_context {
-    void *sp; /* where filch_switch left the registers */
+    void *sp; /* where filch_switch saved the registers */
 #ifdef FILCH_ASAN
     const void *stack_low;
     size_t stack_bytes;
     void *fake_stack;
-    struct filch_context *came_from; /* who switched here */
+    struct filch_context *came_from; /* the context that switched here */
 #endif
 #ifdef FILCH_TSAN
     void *fiber;
 #endif
 } filch_context;
 
-/* Prepare a context that calls main(argument) on the stack [low, high) when it is first entered. main
- * never returns. */
+/* Prepare a context. When it is first entered, it calls main(argument) on the stack [low, high).
+ * main never returns. */
 void filch_context_init(filch_context *c, void *low, void *high, void (*main)(void *),
                         void *argument);
 
-/* Nothing to do but for ThreadSanitizer. */
+/* Does nothing, except for ThreadSanitizer. */
 void filch_context_fini(filch_context *c);
 #ifdef FILCH_TSAN
 #define FILCH_CONTEXT_HAS_FINI 1
@@ -51,10 +51,11 @@ void filch_context_fini(filch_context *c);
 #define FILCH_CONTEXT_HAS_FINI 0
 #endif
 
-/* Leave `from`, which is the running one, and go on in `to`; returns when somebody switches back. */
+/* Leave `from`, the running context, and continue in `to`. Returns when another context switches
+ * back to `from`. */
 void filch_context_switch(filch_context *from, filch_context *to);
 
-/* The first thing to call in a context's main. */
+/* A context's main calls this first. */
 void filch_context_arrive(filch_context *self);
 
 #endif

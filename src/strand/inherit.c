@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thief reads the bindings of the strand that it stole from, which goes on binding and unbinding: hence the lock. Those that hold for the stolen task cannot
- * be unbound before it is joined, so that the thief may keep the pointer to the innermost of them.
+ * A thief reads the bindings of the strand that it stole from, while that strand goes on binding
+ * and unbinding. Hence the lock. The bindings that hold for the stolen task cannot be unbound
+ * before it is joined. So the thief may keep the pointer to the innermost of them.
  */
 #include "strand/inherit.h"
 
 #include <filch/local.h>
 
-/* Bindings of other strands hold for all of this one, which has inherited them; and so do copies, which are of none. */
+/* A binding that this strand inherited from another strand holds for all its tasks. So does a copy,
+ * which belongs to no strand. */
 static bool holds_for(const filch_binding *binding, const filch_slot *task)
 {
     return !binding->from || filch_strand_of(binding->from) != filch_strand_of(task) ||
@@ -16,7 +18,7 @@ static bool holds_for(const filch_binding *binding, const filch_slot *task)
 
 static filch_binding *innermost(filch_strand *strand, const filch_slot *task)
 {
-    /* relaxed: under the lock, or our own. */
+    /* relaxed: under the lock, or on our own strand. */
     filch_binding *binding = filch_load_relaxed(&strand->locals);
     while (binding && !holds_for(binding, task))
         binding = binding->outer;
@@ -28,7 +30,7 @@ void filch_strand_inherit(filch_strand *strand, filch_slot *task)
     filch_strand *forker = filch_strand_of(task);
     filch_binding *locals = NULL;
 
-    /* relaxed: what was bound before the fork came with the task, by [task-ready]; the rest does not matter. */
+    /* relaxed: [task-ready] carried the bindings made before the fork; later ones do not matter. */
     if (filch_load_relaxed(&forker->locals)) {
         filch_lock_acquire(&forker->locals_lock);
         locals = innermost(forker, task);
@@ -36,7 +38,7 @@ void filch_strand_inherit(filch_strand *strand, filch_slot *task)
     }
     filch_strand_begin_task(strand, forker->scope, locals);
     if (filch_strand_is_shielded(forker, task))
-        /* relaxed: nobody else looks at the strand yet. */
+        /* relaxed: no other thread looks at the strand yet. */
         filch_store_relaxed(&strand->shield, filch_split_slots(&strand->split));
 }
 
@@ -46,10 +48,10 @@ void filch_local_bind(filch_frame *f, filch_binding *binding, const filch_key *k
         return;
     filch_strand *strand = filch_strand_of(f);
 
-    /* relaxed: our own. */
+    /* relaxed: own variable. */
     *binding = (filch_binding){filch_load_relaxed(&strand->locals), key, value, f};
     filch_lock_acquire(&strand->locals_lock);
-    /* relaxed: under the lock, for thieves. */
+    /* relaxed: under the lock, which thieves take. */
     filch_store_relaxed(&strand->locals, binding);
     filch_lock_release(&strand->locals_lock);
 }
@@ -61,7 +63,7 @@ void filch_local_unbind(filch_frame *f, filch_binding *binding)
     filch_strand *strand = filch_strand_of(f);
 
     filch_lock_acquire(&strand->locals_lock);
-    /* relaxed: under the lock, for thieves. */
+    /* relaxed: under the lock, which thieves take. */
     filch_store_relaxed(&strand->locals, binding->outer);
     filch_lock_release(&strand->locals_lock);
 }

@@ -15,14 +15,15 @@
 #define VALGRIND_STACK_REGISTER(low, high) ((void)(low), (void)(high))
 #endif
 
-/* A function with a large frame must not step over the guard. Where compilers probe the stack, they do it every page, on aarch64
- * every 64 KiB; on x86-64 many do not probe at all, and whose code runs on a strand we do not know. */
+/* A function with a large frame must not step over the guard. Compilers that probe the stack do so
+ * every page, on aarch64 every 64 KiB. On x86-64 much code is compiled without probes, and any code
+ * may run on a strand. */
 #define GUARD_BYTES ((size_t)64 << 10)
 
-/* Room for slots, at least: a strand with a small stack lies within one region. */
+/* The least room for slots. A strand with a small stack fits in one region. */
 #define SLOT_BYTES_MIN (FILCH_REGION_BYTES / 4)
 
-/* So many idle slabs of full size are kept, as they are: 1024 strands, 4 MiB if they were small. */
+/* This many idle slabs of full size keep their pages: 1024 strands, 4 MiB if they are small. */
 #define IDLE_MAX 16u
 
 static size_t round_up(size_t bytes, size_t unit)
@@ -30,7 +31,7 @@ static size_t round_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* The aligned address lies this far behind a strand's guard. */
+/* The distance from the start of a strand's guard to its aligned address. */
 static size_t bytes_below(const filch_slabs *slabs)
 {
     return GUARD_BYTES + slabs->stack_bytes;
@@ -54,7 +55,7 @@ void filch_slabs_init(filch_slabs *slabs, size_t stack_bytes)
         slabs->slot_bytes = FILCH_REGION_BYTES;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static void push(filch_slab_list *list, filch_slab *slab)
 {
@@ -70,7 +71,7 @@ static void withdraw(filch_slab_list *list, filch_slab *slab)
     *(slab->next ? &slab->next->previous : &list->last) = slab->previous;
 }
 
-/* Behind the first, which stays first until all its strands are used. */
+/* Insert behind the first, which stays first until all its strands are used. */
 static void enlist_new(filch_slabs *slabs, filch_slab *slab)
 {
     filch_slab **at = slabs->has_new ? &slabs->has_new->next_new : &slabs->has_new;
@@ -100,7 +101,7 @@ static void withdraw_idle(filch_slabs *slabs, filch_slab *slab)
         filch_store_relaxed(&slabs->idle_count, filch_load_relaxed(&slabs->idle_count) - 1);
 }
 
-/* ---- create and destroy ------------------------------------------------------------------------ */
+/* ---- create and destroy ---------------------------------------------------------------------- */
 
 static void unmap(const filch_slabs *slabs, char *low, unsigned count)
 {
@@ -140,7 +141,7 @@ free_slab:
     return NULL;
 }
 
-/* Another slab of `count` strands, or of less where there is no address space for so many. */
+/* Make another slab of `count` strands, or of fewer if there is no address space for so many. */
 static bool grow(filch_slabs *slabs, unsigned count)
 {
     filch_slab *slab;
@@ -217,7 +218,7 @@ void filch_slabs_rebuild(filch_slabs *slabs)
     filch_lock_init(&slabs->lock);
     slabs->has_new = slabs->bare = NULL;
     slabs->partly = slabs->idle = (filch_slab_list){NULL, NULL};
-    /* relaxed: nobody else knows that we go on. */
+    /* relaxed: this thread is the only one in the child process. */
     filch_store_relaxed(&slabs->idle_count, 0);
     for (filch_slab *slab = slabs->all; slab; slab = slab->next_all) {
         if (!filch_discard(slab->low, slab->count * slabs->span_bytes))
@@ -232,9 +233,9 @@ void filch_slabs_rebuild(filch_slabs *slabs)
     }
 }
 
-/* ---- take and give ----------------------------------------------------------------------------- */
+/* ---- take and give --------------------------------------------------------------------------- */
 
-/* Up to `max` from a slab that has some. */
+/* Take up to `max` strands from a slab that has free ones. */
 static unsigned take_from(filch_slabs *slabs, filch_slab *slab, filch_strand **strands,
                           unsigned max)
 {
@@ -275,7 +276,7 @@ filch_strand *filch_slabs_take_new(filch_slabs *slabs)
 
     filch_lock_acquire(&slabs->lock);
     while (!(slab = slabs->has_new)) {
-        /* Without the lock: it takes a microsecond for each of its strands. */
+        /* Release the lock: guards take a microsecond for each strand of the slab. */
         filch_slab *bare = slabs->bare;
         unsigned size = slabs->next_size;
         if (bare)
@@ -285,7 +286,7 @@ filch_strand *filch_slabs_take_new(filch_slabs *slabs)
             return NULL;
         filch_lock_acquire(&slabs->lock);
     }
-    /* An idle slab has one more that is not. */
+    /* The slab is no longer idle. */
     if (slab->free && slab->busy == 0) {
         withdraw_idle(slabs, slab);
         push(&slabs->partly, slab);
@@ -296,7 +297,7 @@ filch_strand *filch_slabs_take_new(filch_slabs *slabs)
         slabs->has_new = slab->next_new;
     filch_lock_release(&slabs->lock);
 
-    /* The first touch, and a page fault: not under the lock. */
+    /* The first touch causes a page fault: not under the lock. */
     filch_strand *strand = strand_at(slabs, slab, i);
     strand->slab = slab;
     strand->id = slab->first_id + i;
@@ -336,10 +337,11 @@ void filch_slabs_give(filch_slabs *slabs, filch_strand *const *strands, unsigned
     filch_lock_release(&slabs->lock);
 }
 
-/* ---- rare -------------------------------------------------------------------------------------- */
+/* ---- rare ------------------------------------------------------------------------------------ */
 
-/* The slab that has been idle for longest, off its list; NULL when there are not too many. One that still has new strands
- * stays: somebody may take one while we work. */
+/* Take the slab that has been idle for longest off its list. NULL: there are not too many idle
+ * slabs. A slab with new strands stays on the list: another thread may take one of them
+ * meanwhile. */
 static filch_slab *take_idle(filch_slabs *slabs)
 {
     filch_lock_acquire(&slabs->lock);
@@ -374,7 +376,7 @@ bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(filch_strand *strand, voi
     if (is_discarded)
         push_bare(slabs, slab);
     else
-        slabs->keeps_pages = true; /* the program has locked its memory; this slab is out of use */
+        slabs->keeps_pages = true; /* the program has locked its memory; this slab is lost */
     filch_lock_release(&slabs->lock);
     return is_discarded;
 }

@@ -18,11 +18,11 @@ static size_t round_up(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* With so many bytes from the aligned address on. */
+/* `bytes` counts from the aligned address on. */
 static void init_slots(filch_strand *strand, size_t bytes)
 {
     bytes -= FILCH_HEADER_OFFSET + FILCH_SPLIT_HEADER_BYTES;
-    /* Less the two slots that fork may write to when all are taken. */
+    /* Less two slots that fork may write to when all are in use. */
     filch_split_init(&strand->split, bytes / sizeof(filch_slot) - 2);
 }
 
@@ -76,7 +76,8 @@ static filch_strand *create(filch_strands *list)
         goto destroy_deque;
     strand->stack_bytes = stack_bytes;
     strand->pool = list->pool;
-    /* Where there is none, the zero of the page will do: a thief that looks at what was here before must not see a change. */
+    /* Without a deque, leave the zero bytes of the page: a thief with an old pointer to this strand
+     * must see no change. */
     if (deque) {
         strand->kind = list->kind;
         strand->deque = deque;
@@ -106,7 +107,7 @@ int filch_strands_use(filch_strands *list, const filch_kind *kind, size_t capaci
     list->block = block;
     if (!kind)
         return 0;
-    /* One is made now, to know that it can be; or because it is the only one. */
+    /* Make one deque now: to learn whether it is possible, or because it is the only one. */
     void *deque = filch_fault(FILCH_FAULT_MALLOC)
                       ? NULL
                       : aligned_alloc(FILCH_CACHE_LINE, round_up(kind->bytes, FILCH_CACHE_LINE));
@@ -153,8 +154,9 @@ void filch_strands_fini(filch_strands *list)
 
 void filch_strands_rebuild(filch_strands *list)
 {
-    /* What the deques had is lost, memory included: somebody may have been about to change it. Where there is none for another
-     * one, the split stack will do: as in the beginning, one strand must be there. */
+    /* The entries of the deques are lost, with their memory: a thread of the parent may have been
+     * about to change it. If there is no memory for a new deque, use the split stack: as at
+     * creation, one strand must exist. */
     if (list->shared && list->kind->init(list->shared, list->capacity, list->block) != 0) {
         list->kind = NULL;
         list->shared = NULL;
@@ -186,7 +188,7 @@ bool filch_strands_have_free(filch_strands *list)
     return filch_slabs_have_free(&list->slabs);
 }
 
-/* It is filled and emptied by halves: who takes and gives by turns does neither. */
+/* Fill and empty the magazine by halves, so that alternating takes and gives need neither. */
 filch_strand *filch_magazine_take(filch_magazine *magazine, filch_strands *list)
 {
     if (magazine->count == 0)
@@ -214,12 +216,12 @@ void filch_magazine_empty(filch_magazine *magazine, filch_strands *list)
 
 bool filch_strands_trim(filch_strands *list)
 {
-    /* Deques of other kinds are memory of their own, which thieves may still look at. */
+    /* Deques of other kinds are separate memory, which thieves may still read. */
     return !list->kind &&
            filch_slabs_trim(&list->slabs, FILCH_CONTEXT_HAS_FINI ? fini_context : NULL);
 }
 
-/* Entries whose tasks are gone are put away at once, some of them. */
+/* At most this many entries without a task are dropped in one steal. */
 #define STALE_MAX 64
 
 filch_steal_result filch_strand_steal_entry(filch_strand *victim, filch_slot **task)
@@ -244,9 +246,10 @@ bool filch_strand_put_back(filch_slot *task)
 
     if (!filch_task_offer_again(task))
         return false;
-    /* Where this fails, its join finds it. */
+    /* If the push fails, the task's join finds it. */
     (void)forker->kind->push(forker->deque, task);
-    /* Who goes to sleep now asks the task's strand before it looks: so it sees the task, or the caller, who looks next, sees the sleeper. */
+    /* A worker that goes to sleep asks the task's strand before its last look. So either it sees
+     * the task, or the caller, which looks for sleepers next, sees the sleeper. */
     filch_strand_arm(forker);
     return true;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strands, and where free ones are.
+ * Strands, and where a pool keeps its free ones.
  *
- * A strand is made when a worker needs a stack and none is free. Its address stays a strand's until the pool is destroyed: a
- * thief may look at one that has ended long ago, and finds it empty. README.md has the states, slab.h the memory.
+ * A strand is made when a worker needs a stack and no strand is free. The address remains that of a
+ * strand until the pool is destroyed: a thief may look at a strand that ended long ago, and finds
+ * it empty. README.md has the states, slab.h the memory.
  */
 #ifndef FILCH_STRAND_STRAND_H
 #define FILCH_STRAND_STRAND_H
@@ -24,50 +25,54 @@ struct filch_binding;
 struct filch_strand {
     filch_split split;
 
-    /* What every wait looks at, and hardly anybody changes. */
+    /* Every wait reads the following members; hardly anything changes them. */
 
-    /* Of pools with another kind of deque; both NULL otherwise. Then all forks and joins are slow. Constant. */
+    /* For pools with another kind of deque, where all forks and joins are slow; otherwise both are
+     * NULL. Constant. */
     const filch_kind *kind;
     void *deque;
-    filch_pool *pool; /* constant; NULL for a serial one */
-    /* Of the task that runs here, and inherited by what it forks: src/wait/scope.h, src/join/local.c. */
-    struct filch_scope *scope;         /* whose task it is, or NULL */
+    filch_pool *pool; /* constant; NULL for a serial strand */
+    /* Of the task that runs here; its forks inherit them: src/wait/scope.h, strand/inherit.c. */
+    struct filch_scope *scope;         /* the scope of the task, or NULL */
     FILCH_ATOMIC(filch_slot *) shield; /* tasks from this slot on are not cancelled */
     FILCH_ATOMIC(struct filch_binding *) locals;
-    void (*at_end)(
-        filch_strand
-            *self); /* called before the task is said to be complete; NULL: nothing to do */
-    /* Which filch_run the work belongs to; thieves that help only one of them look at it. */
+    /* Called when the task ends, before its completion is visible; NULL: nothing to do. */
+    void (*at_end)(filch_strand *self);
+    /* The filch_run that the work belongs to. Thieves that help only one filch_run read it. */
     FILCH_ATOMIC(void *) root;
 
-    /* One line with all that is written by a wait and by its end: of many strands that wait none is in a cache.
-     * Whoever runs the strand, or is about to. Handed over by [strand-waits], src/wait/README.md. */
+    /* One cache line for everything that a wait and its end write: when many strands wait, none of
+     * them is in a cache. `worker` is the worker that runs the strand, or is about to.
+     * [strand-waits] hands it over, src/fork/README.md. */
     struct filch_worker *worker __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_wait wait;                     /* what it waits for: wait.h; src/wait/README.md */
-    FILCH_ATOMIC(const char *) waits_at; /* for those who look from outside; NULL: it does not */
-    filch_link link;                     /* in the queue of strands that may go on */
-    /* While it waits and has tasks to steal: src/worker/parked.h. */
+    filch_wait wait;                     /* what the strand waits for: wait_word.h */
+    FILCH_ATOMIC(const char *) waits_at; /* for observers outside; NULL: the strand does not wait */
+    filch_link link;                     /* in a queue of ready strands */
+    /* While the strand waits and has tasks to steal: src/worker/parked.h. */
     FILCH_ATOMIC(struct filch_parked *) parked_in;
-    filch_context *entered_from; /* while it runs: where filch_strand_leave goes */
-    filch_context context;       /* while it does not */
-    bool is_firm;                /* its wait is not ended for want of memory; [strand-waits] */
+    filch_context *entered_from; /* while it runs: where filch_strand_leave returns to */
+    filch_context context;       /* while it does not run */
+    bool is_firm;                /* a shortage of memory does not end its wait; [strand-waits] */
 
     filch_strand *parked_next, **parked_to;
-    void (*body)(filch_strand *self); /* called when the strand is entered anew */
-    void *argument;                   /* what body runs: a stolen slot or a job */
+    void (*body)(filch_strand *self); /* called when the strand starts a new task */
+    void *argument;                   /* the stolen slot or the job that body runs */
     unsigned open_forks;              /* checked builds: forks without a join */
-    unsigned at_once; /* operations since its last turn that did not have to wait: src/io/io.c */
-    bool keeps_all;   /* publishes nothing: its handle does not say which slots hold tasks */
-    size_t pushed,
-        kept; /* where entries are claimed: pushed since the last sweep; found alive by it */
+    /* Operations since its last turn that completed without a wait: src/io/io.c. */
+    unsigned at_once;
+    /* Publish nothing: its frame does not tell which slots hold tasks. */
+    bool keeps_all;
+    /* For deques whose entries are claimed: pushes since the last sweep; entries it kept. */
+    size_t pushed, kept;
     unsigned id;
     size_t stack_bytes;
-    filch_slab *slab;        /* where it lies */
+    filch_slab *slab;        /* the slab that contains it */
     filch_strand *next_free; /* under the lock of the slabs */
-    filch_strand *scope_next,
-        **scope_to; /* under the scope's lock; scope_to is NULL when it is in no list */
-    struct filch_scope *
-        closes; /* whose end it waits for, while it does; read by who has ended that wait and will resume it */
+    /* Under the scope's lock. scope_to is NULL if the strand is in no list. */
+    filch_strand *scope_next, **scope_to;
+    /* The scope that the strand waits to close, while it waits. Read by the thread that has ended
+     * that wait and will resume the strand. */
+    struct filch_scope *closes;
     filch_lock locals_lock;
 };
 
@@ -76,7 +81,8 @@ static inline filch_strand *filch_strand_of(const filch_frame *f)
     return (filch_strand *)FILCH_LIMITS(f);
 }
 
-/* It goes on soon: fetch what it needs for that, all at once. Of many strands that wait none is in a cache. By who has ended its wait. */
+/* Prefetch what the strand needs to continue, all at once: when many strands wait, none of them is
+ * in a cache. Called by the thread that has ended its wait. */
 static inline void filch_strand_fetch(const filch_strand *strand)
 {
     const char *stack = strand->context.sp;
@@ -86,7 +92,7 @@ static inline void filch_strand_fetch(const filch_strand *strand)
         __builtin_prefetch(stack + i * FILCH_CACHE_LINE, 1);
 }
 
-/* ---- what thieves do with a strand, whatever its deque ------------------------------------------ */
+/* ---- what thieves do with a strand of any deque kind ----------------------------------------- */
 
 filch_steal_result filch_strand_steal_entry(filch_strand *victim, filch_slot **task);
 
@@ -96,18 +102,20 @@ static inline filch_steal_result filch_strand_steal(filch_strand *victim, filch_
                         : filch_split_steal(&victim->split, task);
 }
 
-/* Give back a task that was stolen from a deque for all, and is not the thief's business. False: its forker waits for it already, and nobody might find it: it has to be run. */
+/* Put back a task that was stolen from a deque for all strands, but does not belong to the
+ * filch_run that the thief helps. False: its forker waits for it already, and other threads might
+ * not find it; the caller must run the task. */
 bool filch_strand_put_back(filch_slot *task);
 
-/* Is there something to steal? */
+/* Does the strand have a task to steal? */
 static inline bool filch_strand_has_public(filch_strand *strand)
 {
     return strand->kind ? strand->kind->has_public(strand->deque)
                         : filch_split_has_public(&strand->split);
 }
 
-/* The same before a sleep: where there is nothing, it is asked for. A deque is asked first, since it shows what was pushed before the
- * question. */
+/* The same before a sleep. If there is no task, ask the owner for one. A deque of another kind is
+ * asked first: it then shows everything that was pushed before the request. */
 static inline bool filch_strand_look(filch_strand *strand)
 {
     if (!strand->kind && filch_split_has_public(&strand->split))
@@ -116,7 +124,7 @@ static inline bool filch_strand_look(filch_strand *strand)
     return strand->kind && strand->kind->has_public(strand->deque);
 }
 
-/* Its next fork looks whether somebody is idle. */
+/* Make the strand's next fork check for idle workers. */
 static inline void filch_strand_arm(filch_strand *strand)
 {
     /* acq_rel [asked]: as a thief would */
@@ -126,15 +134,15 @@ static inline void filch_strand_arm(filch_strand *strand)
         filch_split_arm(&strand->split);
 }
 
-/* Let anybody claim a task of ours. */
+/* Let any thread claim a task of the caller's strand. */
 static inline void filch_task_offer(filch_slot *task)
 {
-    /* relaxed: our slot. release [task-offered] */
+    /* relaxed: own slot. release [task-offered] */
     filch_store_release(&task->state, filch_load_relaxed(&task->state) | FILCH_TASK_OFFERED);
 }
 
-/* Take a task that lies in a deque whose entries are no more than a hint: its forker may have it already, and the slot another
- * task, which is as good. False: it was somebody else's. */
+/* Claim a task whose entry is only a hint: its forker may have taken it already, and the slot may
+ * hold another task, which will do as well. False: another thread has claimed it. */
 static inline bool filch_task_claim(filch_slot *task)
 {
     /* relaxed: the cas decides. */
@@ -144,7 +152,7 @@ static inline bool filch_task_claim(filch_slot *task)
            filch_cas_acq_rel(&task->state, &state, state & ~FILCH_TASK_OFFERED);
 }
 
-/* Let anybody claim a task that we have claimed. False: its forker waits for it. */
+/* Offer a task again that the caller has claimed. False: its forker waits for it. */
 static inline bool filch_task_offer_again(filch_slot *task)
 {
     /* relaxed: the cas decides. */
@@ -163,32 +171,34 @@ static inline filch_strand *filch_strand_of_link(filch_link *link)
 typedef struct filch_strands {
     filch_pool *pool;
     filch_slabs slabs;
-    const filch_kind *kind; /* of their deques; NULL: they have the split stack only */
-    size_t capacity, block; /* of each */
-    void *shared;           /* the one of all, where kind says so */
+    const filch_kind *kind; /* the kind of their deques; NULL: the split stack */
+    size_t capacity, block; /* of each deque */
+    void *shared;           /* the deque for all strands, if the kind has one */
 } filch_strands;
 
-/* stack_bytes is rounded up to whole pages. The split stack is the deque. */
+/* `stack_bytes` is rounded up to whole pages. The deque is the split stack. */
 void filch_strands_init(filch_strands *list, filch_pool *pool, size_t stack_bytes);
 
-/* Give them deques of another kind, before the first is taken. 0; -ENOMEM; -EINVAL: there is no such capacity, or no such block. */
+/* Use deques of another kind; called before the first strand is taken. Returns 0; -ENOMEM; -EINVAL:
+ * no such capacity or block size. */
 int filch_strands_use(filch_strands *list, const filch_kind *kind, size_t capacity, size_t block);
 
-/* No strand is in use any more. */
+/* No strand may be in use. */
 void filch_strands_fini(filch_strands *list);
 
-/* In the child of a fork(): whatever ran on them is the parent's, so all are free. */
+/* In the child of a fork(): all strands become free, since their tasks belong to the parent. */
 void filch_strands_rebuild(filch_strands *list);
 
-/* A free strand, or a new one; NULL when there is no memory for it. */
+/* Take a free strand, or make a new one. NULL: no memory. */
 filch_strand *filch_strand_take(filch_strands *list);
 void filch_strand_give(filch_strands *list, filch_strand *strand);
 
-/* Is there one for which no memory is needed? */
+/* Is there a strand that needs no new memory? */
 bool filch_strands_have_free(filch_strands *list);
 
-/* Free strands of one worker: only it takes and gives them, without a lock, the one given last first. Where others may have to do
- * without, it is emptied before its owner sleeps. All zero is an empty one. */
+/* Free strands of one worker. Only that worker takes and gives them, without a lock, last in, first
+ * out. The worker empties its magazine before it sleeps, as others may lack strands. All zero bytes
+ * are an empty magazine. */
 #define FILCH_MAGAZINE_MAX 32u
 typedef struct filch_magazine {
     unsigned count;
@@ -199,19 +209,20 @@ filch_strand *filch_magazine_take(filch_magazine *magazine, filch_strands *list)
 void filch_magazine_give(filch_magazine *magazine, filch_strands *list, filch_strand *strand);
 void filch_magazine_empty(filch_magazine *magazine, filch_strands *list);
 
-/* Give memory of free strands back to the system, if there is much of it: some, so that the caller can look for work in between.
- * Returns whether there may be more. */
+/* If free strands hold much memory, return some of it to the system: a bounded amount, so that the
+ * caller can look for work in between. Returns whether there may be more. */
 bool filch_strands_trim(filch_strands *list);
 
-/* Go on in the strand; returns when it leaves, perhaps for another thread to enter it next. */
+/* enter: run the strand; returns when the strand leaves. Another thread may be the next to enter
+ * it. */
 void filch_strand_enter(filch_strand *strand, filch_context *from);
 void filch_strand_leave(filch_strand *strand);
 
-/* The strand whose guard page holds `address`, or NULL. For a signal handler: takes no lock. */
+/* The strand whose guard contains `address`, or NULL. For a signal handler: takes no lock. */
 filch_strand *filch_strand_find_guard(filch_strands *list, const void *address);
 
-/* A strand without a stack, for running serially on the caller's: forks and joins, is never stolen from. NULL
- * when there is no memory. */
+/* A strand without a stack, to run tasks serially on the caller's stack. It forks and joins, and is
+ * never stolen from. NULL: no memory. */
 filch_strand *filch_strand_create_serial(void);
 void filch_strand_destroy_serial(filch_strand *strand);
 

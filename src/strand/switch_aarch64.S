@@ -2,9 +2,10 @@
 /*
  * void filch_switch(void **save_sp, void *load_sp);
  *
- * Store x19-x30, d8-d15 and the floating-point mode, leave the stack pointer in *save_sp, take load_sp, load the
- * same. Both stacks have the same layout at the moment of the switch, so one description of the
- * frame holds on both sides, and a debugger unwinds through it.
+ * Store x19-x30, d8-d15 and the floating-point mode, and save the stack pointer in *save_sp. Then
+ * switch to the stack at load_sp and load the same registers from there. At the moment of the
+ * switch both stacks have the same layout. So one description of the frame holds on both sides, and
+ * a debugger unwinds through it.
  */
 #if defined(__aarch64__)
     .text

@@ -2,9 +2,10 @@
 /*
  * void filch_switch(void **save_sp, void *load_sp);
  *
- * Push the callee-saved registers and the floating-point modes, leave the stack pointer in *save_sp, take
- * load_sp, pop the same. Both stacks have the same layout at the moment of the switch, so one
- * description of the frame holds on both sides, and a debugger unwinds through it.
+ * Push the callee-saved registers and the floating-point modes, and save the stack pointer in
+ * *save_sp. Then switch to the stack at load_sp and pop the same registers from there. At the
+ * moment of the switch both stacks have the same layout. So one description of the frame holds on
+ * both sides, and a debugger unwinds through it.
  */
 #if defined(__x86_64__)
     .text
@@ -63,7 +64,7 @@ filch_switch:
     popq    %rbp
     .cfi_adjust_cfa_offset -8
     .cfi_restore rbp
-    /* A jump instead of a return: the return predictor has the other stack's calls. */
+    /* A jump instead of a return: the return predictor holds the calls of the other stack. */
     popq    %rcx
     .cfi_adjust_cfa_offset -8
     .cfi_register rip, rcx

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wait word: one wait of a strand or of a thread, and who ends it.
+ * The wait word: one wait of a strand or of a thread, and how it ends.
  *
  *      63                     16 15       4  3      2            1 0
  *     +-------------------------+----------+------+------------+------+
@@ -8,28 +8,33 @@
  *     +-------------------------+----------+------+------------+------+
  *
  *            park                       end
- *     OPEN ---------> OPEN, parked ---------------> ENDED    whoever ends it resumes the waiter
+ *     OPEN ---------> OPEN, parked ---------------> ENDED    the ending thread resumes the waiter
  *      | |                |
  *      | '-- claim --.    '-- claim --.
  *      |             v                v
- *      |          CLAIMED ------> CLAIMED, parked --> ENDED    the same in two steps, to hand something over in between
+ *      |          CLAIMED ------> CLAIMED, parked --> ENDED    in two steps, with a hand-over between
  *      |             |      park
- *      '-- end ------'--- end ----> ENDED    the waiter has not left yet, and goes on by itself
+ *      '-- end ------'--- end ----> ENDED    the waiter has not left yet, and continues by itself
  *
- *                      nudge                    try
- *     OPEN, parked or not ----> NUDGED --------------------> ENDED, TO_TRY    the waiter looks for itself, unless somebody claims or ends the wait first
+ *                      nudge            try
+ *     OPEN, parked or not ----> NUDGED -----> ENDED, TO_TRY    the waiter retries by itself, unless
+ *                                                              the wait is claimed or ended first
  *
- * The first to claim or end a wait has it; others are late, and do nothing. Each wait has a turn of its own, so one who is late for this
- * wait cannot end the next. The word of a strand lies in its header, which stays mapped as long as the pool: whoever knows a
+ * The first thread that claims or ends a wait has it. Others are late and do nothing. Each wait has
+ * its own turn, so a thread that is late for this wait cannot end the next one. The word of a
+ * strand is in its header, which stays mapped until the pool is destroyed. So a thread that knows a
  * strand and a turn may try to end that wait at any time.
  *
  * Edges
- *   strand-waits    filch_wait_park -> filch_wait_end, filch_wait_claim, filch_wait_finish, filch_wait_nudge
- *                   carries the strand, its stack and its registers, from its worker to who resumes it.
+ *   strand-waits    filch_wait_park -> filch_wait_end, filch_wait_claim, filch_wait_finish,
+ *                   filch_wait_nudge
+ *                   carries the strand, its stack and its registers, from its worker to the thread
+ *                   that resumes it.
  *   wait-ended      filch_wait_end, filch_wait_finish -> filch_wait_park, filch_wait_try
  *                   carries what was handed over.
  *   cancel-or-wait  filch_wait_open x filch_wait_cancel
- *                   with the mark of the scope: who cancels finds the wait open, or the waiter finds the mark.
+ *                   with the mark of the scope: the canceller finds the wait open, or the waiter
+ *                   finds the mark.
  */
 #ifndef FILCH_STRAND_WAIT_WORD_H
 #define FILCH_STRAND_WAIT_WORD_H
@@ -41,10 +46,11 @@ typedef struct filch_wait {
 } filch_wait;
 
 enum filch_wait_phase {
-    FILCH_WAIT_ENDED, /* zero: nobody waits */
+    FILCH_WAIT_ENDED, /* zero: there is no wait */
     FILCH_WAIT_OPEN,
     FILCH_WAIT_CLAIMED,
-    FILCH_WAIT_NUDGED, /* open, a bit of it says; but the waiter goes on, or will, and may end it itself */
+    /* Contains the bit of OPEN. The waiter runs, or will, and may end the wait itself. */
+    FILCH_WAIT_NUDGED,
 };
 
 #define FILCH_WAIT_PHASE ((uint64_t)3)
@@ -54,24 +60,25 @@ enum filch_wait_phase {
 #define FILCH_WAIT_TURN_SHIFT 16
 #define FILCH_WAIT_TURN (~(uint64_t)0 << FILCH_WAIT_TURN_SHIFT)
 
-/* Outcomes: the number of what came, or one of these. */
+/* Outcomes: the index of the event that ended the wait, or one of these. */
 #define FILCH_WAIT_COUNT_MAX 4000u
 #define FILCH_WAIT_NO_MEMORY 4092u
 #define FILCH_WAIT_TO_TRY 4093u
 #define FILCH_WAIT_TIMED_OUT 4094u
 #define FILCH_WAIT_CANCELLED 4095u
 
-/* What one who ends a wait has to do. */
+/* What the thread that ends a wait has to do. */
 typedef enum filch_wait_result {
-    FILCH_WAIT_LATE,   /* nothing: somebody else has ended it */
-    FILCH_WAIT_GOES,   /* nothing more: the waiter has not left yet */
-    FILCH_WAIT_RESUME, /* resume the waiter: it belongs to the caller now */
+    FILCH_WAIT_LATE,   /* nothing: another thread has ended it */
+    FILCH_WAIT_GOES,   /* nothing: the waiter has not left yet */
+    FILCH_WAIT_RESUME, /* resume the waiter, which belongs to the caller now */
 } filch_wait_result;
 
-/* Begin a wait. Only the waiter. Returns its turn, to be given to those who may end it. */
+/* Begin a wait. Only the waiter calls it. Returns the turn, which the waiter passes to the threads
+ * that may end the wait. */
 static inline uint64_t filch_wait_open(filch_wait *wait, bool is_cancellable)
 {
-    /* relaxed: nobody changes it while no wait is open. */
+    /* relaxed: no other thread changes the word while no wait is open. */
     uint64_t word = filch_load_relaxed(&wait->word);
     uint64_t turn = (word & FILCH_WAIT_TURN) + ((uint64_t)1 << FILCH_WAIT_TURN_SHIFT);
 
@@ -79,13 +86,15 @@ static inline uint64_t filch_wait_open(filch_wait *wait, bool is_cancellable)
         /* seq_cst [cancel-or-wait] */
         filch_store_seq_cst(&wait->word, turn | FILCH_WAIT_CANCELLABLE | FILCH_WAIT_OPEN);
     else
-        /* relaxed: those who may end it learn of it later, from what the waiter is put into. */
+        /* relaxed: the threads that may end the wait learn of it later, from the list that the
+         * waiter joins. */
         filch_store_relaxed(&wait->word, turn | FILCH_WAIT_OPEN);
     return turn;
 }
 
-/* The waiter has left its stack, or is a thread that will sleep. False: the wait has ended, or was nudged, so go on. After true it belongs to
- * whoever ends the wait. */
+/* Called when the waiter has left its stack, or is a thread about to sleep. False: the wait has
+ * ended, or was nudged, so continue. After true, the waiter belongs to the thread that ends the
+ * wait. */
 static inline bool filch_wait_park(filch_wait *wait)
 {
     /* acquire [wait-ended] */
@@ -99,13 +108,13 @@ static inline bool filch_wait_park(filch_wait *wait)
     return true;
 }
 
-/* Can it be ended? */
+/* Can the wait be ended? */
 static inline bool filch_wait_is_open(uint64_t word)
 {
-    return word & FILCH_WAIT_OPEN; /* or NUDGED */
+    return word & FILCH_WAIT_OPEN; /* NUDGED contains this bit */
 }
 
-/* End the wait of this turn, unless somebody else has. */
+/* End the wait of this turn, unless another thread has. */
 static inline filch_wait_result filch_wait_end(filch_wait *wait, uint64_t turn, unsigned outcome)
 {
     /* relaxed: the cas decides. */
@@ -119,7 +128,8 @@ static inline filch_wait_result filch_wait_end(filch_wait *wait, uint64_t turn, 
     return word & FILCH_WAIT_PARKED ? FILCH_WAIT_RESUME : FILCH_WAIT_GOES;
 }
 
-/* The first of two steps: nobody else ends this wait any more. False: somebody has. */
+/* The first of two steps: after this, no other thread can end the wait. False: another thread
+ * has. */
 static inline bool filch_wait_claim(filch_wait *wait, uint64_t turn)
 {
     /* relaxed: the cas decides. */
@@ -129,12 +139,12 @@ static inline bool filch_wait_claim(filch_wait *wait, uint64_t turn)
         if ((word & FILCH_WAIT_TURN) != turn || !filch_wait_is_open(word))
             return false;
         claimed = (word & ~FILCH_WAIT_PHASE) | FILCH_WAIT_CLAIMED;
-        /* acquire [strand-waits]: if it is parked, its memory may be written to. */
+        /* acquire [strand-waits]: if the waiter is parked, the caller may write to its memory. */
     } while (!filch_cas_acq_rel(&wait->word, &word, claimed));
     return true;
 }
 
-/* The second step, of who has claimed it. */
+/* The second step, by the thread that has claimed the wait. */
 static inline filch_wait_result filch_wait_finish(filch_wait *wait, uint64_t turn, unsigned outcome)
 {
     /* release [wait-ended], acquire [strand-waits] */
@@ -144,8 +154,9 @@ static inline filch_wait_result filch_wait_finish(filch_wait *wait, uint64_t tur
 }
 
 /*
- * Let the waiter look for itself what it can have, without a promise. Until it does, its wait can be claimed and ended like any other. Only for strands: a thread that is nudged might end its wait
- * by time, and be gone before it is rung for.
+ * Resume the waiter without a promise, so that it checks for itself what it can have. Until it
+ * does, its wait can be claimed and ended like any other. Only for strands: a nudged thread might
+ * end its wait by a timeout, and be gone before it is woken.
  */
 static inline filch_wait_result filch_wait_nudge(filch_wait *wait, uint64_t turn)
 {
@@ -160,8 +171,9 @@ static inline filch_wait_result filch_wait_nudge(filch_wait *wait, uint64_t turn
     return word & FILCH_WAIT_PARKED ? FILCH_WAIT_RESUME : FILCH_WAIT_GOES;
 }
 
-/* The waiter goes on. True: its wait has ended, as filch_wait_outcome says; if it was nudged, by this call. False: somebody has claimed it and will
- * finish it, so leave again. */
+/* Called by a resumed waiter. True: the wait has ended, as filch_wait_outcome says; if it was
+ * nudged, this call has ended it. False: another thread has claimed the wait and will finish it, so
+ * leave again. */
 static inline bool filch_wait_try(filch_wait *wait, uint64_t turn)
 {
     /* acquire [wait-ended] */
@@ -174,8 +186,9 @@ static inline bool filch_wait_try(filch_wait *wait, uint64_t turn)
     return (word & FILCH_WAIT_PHASE) == FILCH_WAIT_ENDED;
 }
 
-/* Of a strand that is being cancelled: end the wait it is in, if it is in one that can be. The caller has set a mark before, seq_cst, at which the
- * strand looks after it has opened a wait. */
+/* End the wait of a strand that is being cancelled, if it is in a cancellable wait. Before this
+ * call, the caller has set a mark, seq_cst. The strand checks the mark after it has opened a
+ * wait. */
 static inline filch_wait_result filch_wait_cancel(filch_wait *wait)
 {
     /* seq_cst [cancel-or-wait] */
@@ -185,7 +198,8 @@ static inline filch_wait_result filch_wait_cancel(filch_wait *wait)
                : FILCH_WAIT_LATE;
 }
 
-/* Of a strand whose tasks nobody can run: end the wait it is in, if it is in one. The caller knows that it is not the next. */
+/* End the wait of a strand whose tasks no worker can run, if it is in a wait. The caller knows that
+ * this is not already the strand's next wait. */
 static inline filch_wait_result filch_wait_refuse(filch_wait *wait)
 {
     /* relaxed: the cas decides. */
@@ -193,10 +207,11 @@ static inline filch_wait_result filch_wait_refuse(filch_wait *wait)
     return filch_wait_end(wait, turn, FILCH_WAIT_NO_MEMORY);
 }
 
-/* How the wait has ended. Only the waiter, afterwards. */
+/* How the wait has ended. Only the waiter calls it, afterwards. */
 static inline unsigned filch_wait_outcome(filch_wait *wait)
 {
-    /* relaxed: filch_wait_park has found it ended, or whoever resumed us has brought it here. */
+    /* relaxed: filch_wait_park has found the wait ended, or the resuming thread has ordered it
+     * before us. */
     return (unsigned)(filch_load_relaxed(&wait->word) >> FILCH_WAIT_OUTCOME_SHIFT) & 0xfff;
 }
 
