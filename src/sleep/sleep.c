@@ -61,7 +61,7 @@ bool filch_sleep_search(filch_sleep *sleep, unsigned searcher_limit)
 
 bool filch_sleep_found(filch_sleep *sleep)
 {
-    /* seq_cst [publish-or-sleep]: who publishes after this no longer counts on us. */
+    /* seq_cst [publish-or-sleep]: a publisher that comes later no longer counts on this worker. */
     uint64_t word = filch_fetch_add_seq_cst(&sleep->word, -ONE_SEARCHER);
     return searchers_of(word) == 1;
 }
@@ -89,7 +89,8 @@ int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_n
         top = top_of(word);
         if (top == 0 || (only_if_needed && searchers_of(word) > 0))
             return -1;
-        /* relaxed: written before the push that we read; stale only if the cas fails by its epoch. */
+        /* relaxed: written before the push that we read. If it is stale, the epoch makes the cas
+         * fail. */
         unsigned below = filch_load_relaxed(&sleep->seats[top - 1]->next);
         next = word - top + below - ONE_SLEEPER + ONE_EPOCH;
         if (to == FILCH_ROLE_SEARCHING)
@@ -106,8 +107,9 @@ enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *tim
     if (filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_ASLEEP)) {
         do {
             filch_futex_wait(&seat->bed, FILCH_BED_ASLEEP, timeout);
-            /* acq_rel [called]: up again, unless somebody has called in the last moment. Not only when time is up: a signal ends the wait, too, and what is left of the
-             * time after it is for the caller to find out. */
+            /* acq_rel [called]: get up, unless a call came at the last moment. With a timeout, get
+             * up after any return of the wait: a signal ends it, too, and the caller computes the
+             * time that is left. */
             bed = FILCH_BED_ASLEEP;
             if (timeout && filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_EMPTY))
                 return FILCH_BED_EMPTY;
@@ -147,7 +149,7 @@ static void ring(int bell)
 
 void filch_seat_call(filch_seat *seat, enum filch_bed_state call)
 {
-    /* Before the call: the thread may be gone after it. */
+    /* Read before the call: after it, the thread may be gone. */
     int bell = seat->bell;
 
     /* release [called] */

@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is idle: one word, and a stack of those who sleep. README.md has the protocol and its proof.
+ * Which workers are idle: one word, and a stack of sleeping seats. README.md has the protocol and
+ * its proof.
  *
  *      63            32 31      22 21      12 11         0
  *     +----------------+----------+----------+------------+
  *     |     epoch      | searchers| sleepers | top, 0=none|
  *     +----------------+----------+----------+------------+
  *
- * A sleeper is a seat: a worker that nobody is. Its thread is asleep, or was never started. Whoever takes it
- * off the stack decides what becomes of it: a publisher wakes its thread, a caller of filch_run sits down on it.
+ * A sleeper is a free seat: a worker without a running thread. Its thread sleeps, or was never
+ * started. The thread that takes a seat off the stack decides what to do with it: a publisher wakes
+ * the seat's thread, a caller of filch_run works on the seat itself.
  */
 #ifndef FILCH_SLEEP_SLEEP_H
 #define FILCH_SLEEP_SLEEP_H
 
 #include "base/futex.h"
 
-/* As many as fit into the fields of the word. */
+/* The fields of the word have room for no more. */
 #define FILCH_SEATS_MAX 1000u
 
-/* What a thread sleeps on. */
+/* The state of a bed: the word that a seat's thread sleeps on. */
 enum filch_bed_state {
-    FILCH_BED_EMPTY,  /* its thread is awake */
-    FILCH_BED_ASLEEP, /* its thread is in the kernel, or on the way */
-    FILCH_BED_AWAY,   /* the same, but waits for the kernel's events, and is woken by the bell */
-    FILCH_BED_CALLED, /* it has been woken and does not know yet */
-    FILCH_BED_ENDED,  /* the same, and it shall end */
+    FILCH_BED_EMPTY,  /* the thread is awake */
+    FILCH_BED_ASLEEP, /* the thread is in the kernel, or on its way there */
+    FILCH_BED_AWAY,   /* the same, but it waits for events of the kernel; the bell wakes it */
+    FILCH_BED_CALLED, /* the thread has been woken, but has not noticed yet */
+    FILCH_BED_ENDED,  /* the same, and it shall exit */
 };
 
 typedef struct filch_seat {
     filch_atomic_u32 bed;
     filch_atomic_u32 next; /* the seat below on the stack, plus 1 */
-    int bell;              /* an eventfd, of a thread that may be away */
+    int bell;              /* an eventfd, if the thread may be away */
 } filch_seat;
 
 typedef struct filch_sleep {
@@ -38,47 +40,52 @@ typedef struct filch_sleep {
     filch_seat **seats;
 } filch_sleep;
 
-/* How a seat goes onto or comes off the stack. */
+/* The role of a worker whose seat goes onto the stack or comes off it. */
 enum filch_sleep_role {
-    FILCH_ROLE_RUNNING,   /* has work */
+    FILCH_ROLE_RUNNING,   /* has work to run */
     FILCH_ROLE_SEARCHING, /* counts as a searcher */
 };
 
-/* Searchers and sleepers together. */
+/* idle_count is searchers and sleepers together. */
 unsigned filch_sleep_idle_count(filch_sleep *sleep);
 unsigned filch_sleep_sleeper_count(filch_sleep *sleep);
 unsigned filch_sleep_searcher_count(filch_sleep *sleep);
 
-/* Become a searcher, if there are not enough already. */
+/* Become a searcher, unless there are enough already. */
 bool filch_sleep_search(filch_sleep *sleep, unsigned searcher_limit);
 
-/* Stop being one. Returns whether it was the last: then somebody else should look, if there is more to find. */
+/* Stop being a searcher. Returns whether this was the last one. If so, and there is more to find,
+ * another worker should search. */
 bool filch_sleep_found(filch_sleep *sleep);
 
-/* Announce that seat `index` sleeps. Look at all work once more after this, before filch_seat_sleep. */
+/* Announce that seat `index` sleeps. After this, and before filch_seat_sleep, look at all work once
+ * more. */
 void filch_sleep_push(filch_sleep *sleep, unsigned index, enum filch_sleep_role from);
 
-/* Take a seat off the stack, in the role `to`; -1 when there is none. With only_if_needed, also when somebody
- * searches already. */
+/* Take a seat off the stack, in the role `to`. Returns -1 if there is none; with `only_if_needed`,
+ * also if another worker searches already. */
 int filch_sleep_pop(filch_sleep *sleep, enum filch_sleep_role to, bool only_if_needed);
 
-/* Sleep until called, or for this long (NULL: for ever). Only the seat's own thread. Returns FILCH_BED_CALLED, FILCH_BED_ENDED, or, when
- * time is up or a signal has come, FILCH_BED_EMPTY: then the seat is still on the stack, and not its thread's, which may sleep again. */
+/* Sleep until called, or until `timeout` has passed (NULL: for ever). Only the seat's own thread
+ * calls it. Returns FILCH_BED_CALLED, FILCH_BED_ENDED, or FILCH_BED_EMPTY after the timeout or a
+ * signal. After EMPTY the seat is still on the stack and does not belong to its thread, which may
+ * sleep again. */
 enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *timeout);
 
-/* Sleep elsewhere than in bed. False: somebody has called, do not go. */
+/* Start to sleep elsewhere than in bed. False: another thread has called, so do not sleep. */
 bool filch_seat_go_away(filch_seat *seat);
 
-/* Back again. FILCH_BED_EMPTY: nobody has called; as after a nap. */
+/* Stop sleeping elsewhere. FILCH_BED_EMPTY: no thread has called; then as after a nap. */
 enum filch_bed_state filch_seat_come_back(filch_seat *seat);
 
-/* Without a time-out. False: it shall end. */
+/* Sleep without a timeout. False: the thread shall exit. */
 static inline bool filch_seat_sleep(filch_seat *seat)
 {
     return filch_seat_nap(seat, NULL) != FILCH_BED_ENDED;
 }
 
-/* Wake the thread of a seat that was taken off the stack, with FILCH_BED_CALLED or FILCH_BED_ENDED. */
+/* Wake the thread of a seat that was taken off the stack. `call` is FILCH_BED_CALLED or
+ * FILCH_BED_ENDED. */
 void filch_seat_call(filch_seat *seat, enum filch_bed_state call);
 
 #endif
