@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The serial pieces of sorting: first the inner loops, compiled once for each common size of
- * elements and once for all others, then what is not so hot.
+ * The serial pieces of sorting: first the inner loops, compiled once for each common element size
+ * and once for all others, then the colder code.
  *
  *     insert      sort a few elements, stably
- *     partition   those less than the pivot to the left
+ *     partition   move the elements less than the pivot to the left
  *     merge       two sorted runs into one, stably
  *
- * Half of all comparisons of a good sort cannot be foreseen. So these loops do not branch on the
- * outcome but compute with it. None relies on it either: every address is bounded by the length
- * of the array, and elements only change places. A comparison that contradicts itself spoils the
- * order and nothing else.
+ * Half of all comparisons in a good sort cannot be predicted. So these loops do not branch on the
+ * outcome of a comparison but compute with it. Memory safety does not depend on the outcome either:
+ * every address is bounded by the length of the array, and elements only change places. A
+ * comparison that contradicts itself spoils the order and nothing else.
  *
- * Elements are compared where they lie in the array or in the merge buffer, and are moved by
- * memcpy: nothing is assumed about alignment.
+ * Elements are compared in place, in the array or in the merge buffer, and moved by memcpy. So
+ * nothing is assumed about alignment.
  */
 #ifndef FILCH_LOOP_KERNEL_H
 #define FILCH_LOOP_KERNEL_H
@@ -27,26 +27,27 @@ typedef struct order order;
 typedef struct kernel {
     void (*insert)(const order *o, char *first, size_t count);
 
-    /* Bring the elements of [first, last) whose comparison with the pivot is below `limit` to the
-     * front, and return the end of them. Limit 0: those less than the pivot; 1: and the equal. */
+    /* Move the elements of [first, last) whose comparison with the pivot is below `limit` to the
+     * front. Returns their end. Limit 0 selects the elements less than the pivot, limit 1 also the
+     * equal ones. */
     char *(*partition)(const order *o, char *first, char *last, const char *pivot, int limit);
 
-    /* Of equal elements those of `left` come first. `to` overlaps neither. */
+    /* Of equal elements, those of `left` come first. `to` overlaps neither run. */
     void (*merge)(const order *o, char *to, const char *left, const char *left_end,
                   const char *right, const char *right_end);
 } kernel;
 
-/* How to sort: constant while the sort runs. */
+/* How to sort. Constant during the sort. */
 struct order {
     filch_compare_fn *compare;
     void *context;
     size_t size;
     const kernel *kernel;
-    size_t share; /* parts that are larger are partitioned by all workers together */
+    size_t share; /* all workers together partition a part that is larger */
 };
 
-/* So few elements are sorted by insertion. Measured: quicksort is at its best from 20 to 32, merge
- * sort from 16 to 20. */
+/* At most this many elements are sorted by insertion. Measured: quicksort is best from 20 to 32,
+ * merge sort from 16 to 20. */
 #define SMALL 20
 
 #define KERNEL static inline __attribute__((always_inline))
@@ -78,7 +79,7 @@ KERNEL void swap(char *a, char *b, size_t size)
 /* Larger elements are moved by swaps. */
 #define PIECE_BYTES 256
 
-/* Move the element at `from` to `to`, which lies before it, and those between up by one. */
+/* Move the element at `from` down to `to`, and the elements between them up by one. */
 KERNEL void move_down(char *from, char *to, size_t size)
 {
     char piece[PIECE_BYTES];
@@ -93,8 +94,8 @@ KERNEL void move_down(char *from, char *to, size_t size)
         swap(at, at - size, size);
 }
 
-/* The same value, but news to the compiler, which would turn computing with the outcome of a
- * comparison back into a branch. */
+/* Returns x, but hides its value from the compiler. Otherwise the compiler turns the computation
+ * with the outcome of a comparison back into a branch. */
 KERNEL size_t opaque(size_t x)
 {
     __asm__("" : "+r"(x));
@@ -116,7 +117,8 @@ KERNEL void insert_with(const order *o, char *first, size_t count, size_t size)
     }
 }
 
-/* Lomuto's, with every element swapped whether it has to be or not: cheap elements, no branch. */
+/* Lomuto's partition, in which every element is swapped, needed or not: cheap for small elements,
+ * and without a branch. */
 KERNEL char *partition_by_swaps(const order *o, char *first, char *last, const char *pivot,
                                 int limit, size_t size)
 {
@@ -133,8 +135,9 @@ KERNEL char *partition_by_swaps(const order *o, char *first, char *last, const c
 }
 
 /*
- * Edelkamp and Weiss, "BlockQuicksort" (2016): note which elements of a block at either end are on
- * the wrong side, then swap those in pairs. Each element is compared once and moved at most once.
+ * Edelkamp and Weiss, "BlockQuicksort" (2016): record which elements of a block at either end are
+ * on the wrong side, then swap those in pairs. Each element is compared once and moved at most
+ * once.
  */
 #define BLOCK ((size_t)64)
 
@@ -184,7 +187,7 @@ KERNEL char *partition_by_blocks(const order *o, char *first, char *last, const 
             last -= right_block * size;
     }
 
-    /* What has no partner goes to the boundary, from the inside out. */
+    /* Elements without a partner go to the boundary, from the inside out. */
     if (left_count > 0) {
         while (left_count > 0)
             swap(first + left[left_at + --left_count] * size, last -= size, size);
@@ -195,14 +198,15 @@ KERNEL char *partition_by_blocks(const order *o, char *first, char *last, const 
     return first;
 }
 
-/* From both ends at once: the processor overlaps comparisons that do not wait for each other. */
+/* Merges from both ends at once: the processor overlaps comparisons that do not depend on each
+ * other. */
 KERNEL void merge_with(const order *o, char *to, const char *left, const char *left_end,
                        const char *right, const char *right_end, size_t size)
 {
     char *to_end = to + (left_end - left) + (right_end - right);
 
     for (;;) {
-        /* So many steps from either end cannot meet in the middle of the shorter run. */
+        /* This many steps from either end cannot meet in the shorter run. */
         size_t shorter = (size_t)(left_end - left) < (size_t)(right_end - right)
                              ? (size_t)(left_end - left)
                              : (size_t)(right_end - right);
@@ -291,7 +295,7 @@ static inline void reverse(const order *o, char *first, size_t count)
         swap(first, last -= o->size, o->size);
 }
 
-/* True when the array is sorted, or was sorted the other way around. */
+/* True: the array is sorted. If it was sorted in reverse order, this call has reversed it. */
 static inline bool is_run(const order *o, char *first, size_t count)
 {
     if (count < 2 || ascending(o, first, count) == count)
@@ -308,7 +312,7 @@ static inline void sift_down(const order *o, char *heap, size_t top, size_t coun
 {
     const size_t size = o->size;
 
-    /* The first comparison also says that 2 * top + 1 is no overflow. */
+    /* The loop condition also excludes an overflow of 2 * top + 1. */
     while (top < count / 2) {
         size_t child = 2 * top + 1;
         if (child + 1 < count && compare(o, heap + child * size, heap + (child + 1) * size) < 0)
@@ -341,7 +345,8 @@ static inline char *median_of_3(const order *o, char *a, char *b, char *c)
     return a_is_less == (compare(o, b, c) < 0) ? b : c;
 }
 
-/* The median of three elements, or of three such medians of the elements that follow each. */
+/* The median of three elements, or of three medians, each found among the elements after a, b and
+ * c. */
 static inline char *median_of_many(const order *o, char *a, char *b, char *c, size_t count)
 {
     const size_t step = count / 8 * o->size;
@@ -361,7 +366,7 @@ static inline char *choose_pivot(const order *o, char *first, size_t count)
     return median_of_many(o, first, first + step * 4, first + step * 7, count / 8);
 }
 
-/* Break the pattern that made for a bad pivot: move a few elements. */
+/* Break the pattern that caused a bad pivot: move a few elements. */
 static inline void shuffle(const order *o, char *first, size_t count)
 {
     if (count < SMALL)

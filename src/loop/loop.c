@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts are joined without the macros, which would count them. */
+/* Parts are joined without the macros, so checked builds must not count them as open forks. */
 #define FILCH_CHECKED 0
 
 #include "base/clock.h"
@@ -14,19 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* To wake a worker costs microseconds; that much work must come together first. */
+/* Waking a worker costs microseconds, so this much work must have accumulated first. */
 #define WORTH_WAKING_NS 50000
 
 enum offer {
-    OFFER_NOT,     /* too little is left, or too little to wake somebody for it */
-    OFFER_QUIETLY, /* who took the last one may be about to look again */
+    OFFER_NOT,     /* too little work is left, or too little to wake a worker for */
+    OFFER_QUIETLY, /* wake no worker: the thief of the last offer may be about to look again */
     OFFER,
 };
 
 /*
- * Give half of [begin, end) away? While nobody sleeps it costs next to nothing to try. If somebody would have to be woken,
- * only when enough work has come together to make up for that, in this loop or in many short ones. Until then, and as
- * long as offers are taken, not even the word that says who sleeps is looked at: those who come and go change it.
+ * Decide whether to offer half of [begin, end). While no worker sleeps, an offer costs next to
+ * nothing. If a worker would have to be woken, enough work must have accumulated to make up for
+ * that, in this loop or in many short ones. Until then, if the last offer was taken, the loop
+ * offers quietly. It does not even read the sleep word, which idle workers change all the time.
  */
 static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t chunk)
 {
@@ -48,8 +49,8 @@ static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t 
     return OFFER;
 }
 
-/* Parts are put into their slot without the look at the limits that a fork takes: what is to be done for others follows from the
- * offer. Without a slot there is none. */
+/* A part is written to its slot without the check of the limits that a fork makes: the offer
+ * decides whether others need to know. If no slot is left, there is no offer. */
 static bool has_room(filch_frame *f)
 {
     return f < filch_strand_of(f)->split.end;
@@ -64,7 +65,7 @@ static bool has_room(filch_frame *f)
         filch_store_relaxed(&f->state, (uintptr_t)name##_thunk);                                   \
     }
 
-/* Make the part public that was put just below `f`. */
+/* Publish the part just below `f`. */
 static void offer_part(filch_frame *f, enum offer offer)
 {
     if (offer == OFFER_QUIETLY)
@@ -73,7 +74,7 @@ static void offer_part(filch_frame *f, enum offer offer)
         filch_publish(f);
 }
 
-/* Join it. Returns whether it was stolen and is complete; otherwise the caller runs it. */
+/* Join the part in slot `f`. True: it was stolen and is complete. False: the caller runs it. */
 static bool join_part(filch_frame *f)
 {
     bool is_stolen = filch_join_is_slow(f) && !filch_join_slow(f);
@@ -83,13 +84,13 @@ static bool join_part(filch_frame *f)
     return is_stolen;
 }
 
-/* Has somebody asked for work, who still wants it? The first test is the one that fork makes. */
+/* Has a thief asked for work that still wants it? The first test is the one that fork makes. */
 static inline bool is_wanted(filch_frame *f)
 {
     return filch_fork_is_slow(f) && filch_is_wanted(f);
 }
 
-/* Is there nobody who could help? Then the loop is the serial one. */
+/* Is there no other worker? Then the loop runs serially. */
 static bool is_alone(filch_frame *f)
 {
     const filch_worker *worker = filch_strand_of(f)->worker;
@@ -97,9 +98,10 @@ static bool is_alone(filch_frame *f)
 }
 
 /*
- * Where to cut [begin, end) in two. A thief starts half a chunk later: so much less it gets. The cut is a multiple of
- * 64 iterations from the beginning where chunks are that long: so two workers seldom write to the same cache line, and vectors stay
- * aligned, which made a loop over doubles 1.4 times faster. (A chunk is a power of two.)
+ * Where to cut [begin, end) in two. A thief starts half a chunk later, so it gets that much less.
+ * If chunks are long enough, the cut is a multiple of 64 iterations from the beginning. (A chunk is
+ * a power of two.) So two workers seldom write to the same cache line, and vectors stay aligned.
+ * That made a loop over doubles 1.4 times faster.
  */
 static size_t middle_of(size_t begin, size_t end, size_t chunk)
 {
@@ -107,12 +109,13 @@ static size_t middle_of(size_t begin, size_t end, size_t chunk)
     return begin + ((end - begin) / 2 + chunk / 4) / step * step;
 }
 
-/* ---- for --------------------------------------------------------------------------------------- */
+/* ---- for ------------------------------------------------------------------------------------- */
 
 static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t begin, size_t end,
                      size_t chunk);
 
-/* All that a thief needs is in the slot: anything elsewhere is one more cache line to fetch from its owner. */
+/* The slot holds everything a thief needs: anything elsewhere is one more cache line to fetch from
+ * the owner. */
 FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, begin),
            (size_t, end), (size_t, chunk))
 {
@@ -121,12 +124,12 @@ FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, b
 
 PUT_PART(for_part)
 
-/* Run a part, giving away halves of it. */
+/* Run a part, and offer halves of it. */
 static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t begin, size_t end,
                      size_t chunk)
 {
     filch_frame *mark = f;
-    /* The first half is offered unasked: an offer costs less than it takes an idle worker to ask. */
+    /* Offer the first half unasked: an offer costs less than an idle worker needs to ask. */
     bool is_first = true;
 
     chunk = filch_pace_recall(f, (uintptr_t)body, chunk);
@@ -135,7 +138,7 @@ static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t b
             is_first || is_wanted(f) ? choose_offer(f, begin, end, chunk) : OFFER_NOT;
         if (offer != OFFER_NOT) {
             size_t middle = middle_of(begin, end, chunk);
-            /* A thief had it last; the slot, too: fetch both at once. */
+            /* A thief touched this word last, and the slot as well: fetch both at the same time. */
             __builtin_prefetch(&filch_strand_of(f)->split.word, 1);
             if (has_room(f)) {
                 for_part_put(f, (for_part_args){body, context, middle, end, chunk});
@@ -168,16 +171,16 @@ void filch_for(filch_frame *f, size_t begin, size_t end, filch_for_fn *body, voi
         run_part(f, body, context, begin, end, 1);
 }
 
-/* ---- reduce ------------------------------------------------------------------------------------ */
+/* ---- reduce ---------------------------------------------------------------------------------- */
 
 typedef struct reduction {
     const filch_reducer *reducer;
     void *context;
-    size_t leaf;                /* 0: split where somebody is idle */
+    size_t leaf;                /* 0: split when a worker is idle */
     filch_atomic_u32 no_memory; /* 1: a fixed tree could not be completed */
 } reduction;
 
-/* Accumulators up to this size lie on the stack. */
+/* Accumulators up to this size are on the stack. */
 #define SMALL_ACCUMULATOR 512
 
 static void init_accumulator(const reduction *r, void *accumulator)
@@ -188,7 +191,7 @@ static void init_accumulator(const reduction *r, void *accumulator)
         memset(accumulator, 0, r->reducer->size);
 }
 
-/* Reduces [begin, end) in chunks, and gives away halves; the first unasked. */
+/* Reduce [begin, end) in chunks, and offer halves: the first unasked, if `is_first`. */
 static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end,
                         size_t chunk, bool is_first);
 static void reduce_leaves(filch_frame *f, reduction *r, void *accumulator, size_t begin,
@@ -206,7 +209,8 @@ FILCH_TASK(void, reduce_right, (reduction *, r), (void *, accumulator), (size_t,
 
 PUT_PART(reduce_right)
 
-/* [begin, middle) here and [middle, end) perhaps elsewhere. False: no memory for a second accumulator. */
+/* Reduce [begin, middle) here, and [middle, end) perhaps elsewhere. False: no memory for a second
+ * accumulator. */
 static bool reduce_halves(filch_frame *f, reduction *r, void *accumulator, size_t begin,
                           size_t middle, size_t end, size_t chunk, enum offer offer)
 {
@@ -259,8 +263,8 @@ static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t 
     filch_pace_keep(f, body, chunk);
 }
 
-/* The tree of a fixed reduction: cut at the largest power of two of leaves, so that its shape follows from the
- * number of leaves alone. */
+/* The tree of a fixed reduction. Cut at the largest power of two of leaves, so that the number of
+ * leaves alone determines the shape. */
 static void reduce_leaves(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end)
 {
     size_t left = r->leaf;
@@ -305,7 +309,7 @@ int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
     return filch_load_relaxed(&r.no_memory) ? -ENOMEM : 0;
 }
 
-/* ---- invoke ------------------------------------------------------------------------------------ */
+/* ---- invoke ---------------------------------------------------------------------------------- */
 
 void filch_invoke(filch_frame *f, const filch_call *calls, size_t count)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many iterations take about half a microsecond: learnt while a loop runs, remembered by the worker for the next time.
+ * How many iterations take about half a microsecond. A loop learns it while it runs, and the worker
+ * remembers it for the next time.
  */
 #ifndef FILCH_LOOP_PACE_H
 #define FILCH_LOOP_PACE_H
@@ -10,15 +11,16 @@
 
 #define FILCH_PACE_CHUNK_NS 500
 
-/* What is not worth giving a part away any more: in chunks of several iterations it takes a microsecond or two, and
- * another worker starts a quarter of one later. But nobody knows how long a chunk of one may take. */
+/* Is the rest too short to offer a part of it? In chunks of several iterations, it takes a
+ * microsecond or two, and another worker starts a quarter of one later. A chunk of one iteration
+ * may take any time. */
 static inline bool filch_pace_is_short(size_t begin, size_t end, size_t chunk)
 {
     return (end - begin) / chunk < (chunk == 1 ? 2 : 4);
 }
 
-/* `count` iterations took `ticks`. Returns the chunk to go on with, a smaller one only when this one was far too long,
- * since the time may have gone into cache misses. */
+/* `count` iterations took `ticks`. Returns the next chunk size. It shrinks only if this chunk was
+ * far too long, since the time may have gone into cache misses. */
 static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks)
 {
     const uint64_t goal = filch_clock_ticks_in(FILCH_PACE_CHUNK_NS);
@@ -32,8 +34,8 @@ static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks
     return chunk;
 }
 
-/* Where to look up next. While there is a lot to do, it need not be after each chunk: the clock and the call of the body
- * cost a few percent of one. */
+/* Where to check for idle workers next. While much work is left, that need not be after each chunk:
+ * the clock and the call of the body cost a few percent of one. */
 static inline size_t filch_pace_stop(size_t begin, size_t end, size_t chunk)
 {
     size_t chunk_count = (end - begin) / chunk;
@@ -48,7 +50,7 @@ static inline filch_pace_note *filch_pace_find(filch_frame *f, uintptr_t body)
     return &filch_strand_of(f)->worker->paces[(body >> 4) % FILCH_PACE_NOTES];
 }
 
-/* What the worker knows about this body; or else what the caller does. */
+/* The chunk size that the worker remembers for this body, or else `chunk`. */
 static inline size_t filch_pace_recall(filch_frame *f, uintptr_t body, size_t chunk)
 {
     const filch_pace_note *note = filch_pace_find(f, body);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch_sort and filch_sort_stable: which parts of an array to work on, and what to fork. The inner
+ * filch_sort and filch_sort_stable: which parts of an array to sort, and what to fork. The inner
  * loops are in kernel.h.
  *
- * Quicksort follows Peters, "Pattern-defeating quicksort" (2021). When the pivot of a part equals
- * the element before it, nothing there is less, and one pass is enough for all that is equal. A
- * partition that had nothing to move hints at a sorted part. A lopsided one shuffles a few elements
- * and, after log2(n) times, sorts by heap. The smaller part is forked and the larger one goes on in
- * the loop, so the stack is no deeper than log2(n) calls, and the oldest fork, which a thief takes,
- * is large.
+ * Quicksort follows Peters, "Pattern-defeating quicksort" (2021):
+ *   - If the pivot of a part equals the element before the part, nothing in the part is less. One
+ *     pass then places all elements that are equal to the pivot.
+ *   - A partition with nothing to move suggests a sorted part.
+ *   - After a lopsided partition, a few elements are shuffled. After log2(n) lopsided ones,
+ *     heapsort takes over.
+ * The sort forks the smaller part and continues with the larger one in the loop. So the stack is at
+ * most log2(n) calls deep, and the oldest fork, which a thief takes, is large.
  *
- * Merge sort goes back and forth between the array and a buffer. A merge is divided where its
- * result is: both halves are equally long, whatever the runs look like.
+ * Merge sort goes back and forth between the array and a buffer. A merge is divided in the middle
+ * of its result, so both halves are equally long, whatever the runs look like.
  *
- * A task touches only its own part, and reads the pivot before that, which nobody writes any more.
- * So fork and join are all the synchronisation there is.
+ * A task touches only its own part, and reads the pivot before it, which no task writes any more.
+ * So fork and join are the only synchronisation.
  */
 #include "base/fault.h"
 #include "loop/kernel.h"
@@ -24,20 +26,20 @@
 
 #include <stdlib.h>
 
-/* Fewer are not forked. Measured: from 20 to 1000 it makes no difference beyond 3 percent. */
+/* Fewer elements are not forked. Measured: from 20 to 1000 the difference is below 3 percent. */
 #define GRAIN 256
 
 /* Shorter merges are not divided. Measured: at 256 dividing costs 10 percent, at 2048 nothing. */
 #define MERGE_GRAIN 2048
 
-/* Smaller parts are partitioned by one worker, no matter how many there are. */
+/* One worker partitions a smaller part, however many workers there are. */
 #define MIN_SHARE ((size_t)1 << 16)
 
 /* ---- Partition in parallel ------------------------------------------------------------------- */
 
 /*
- * Each chunk is partitioned by itself. What is then on the wrong side of the common boundary
- * changes places, the first on the left with the first on the right and so on:
+ * Each chunk is partitioned by itself. The elements that are then on the wrong side of the common
+ * boundary change places, the first on the left with the first on the right and so on:
  *
  *     <<<<<<>>>>> <<<<>>>>>>> <<<<<<<>>>> <<<>>>>>>>>     four chunks; 20 of 44 go left
  *           12345     67890 ^ 1234567     890
@@ -52,7 +54,7 @@ typedef struct chunks {
     const char *pivot;
     int limit;
     size_t count, chunk_count, per_chunk;
-    size_t boundary;               /* elements on the left side */
+    size_t boundary;               /* number of elements on the left side */
     size_t left_count[MAX_CHUNKS]; /* of each chunk */
 } chunks;
 
@@ -61,8 +63,8 @@ static size_t chunk_begin(const chunks *c, size_t i)
     return i < c->chunk_count ? i * c->per_chunk : c->count;
 }
 
-/* The elements of chunk `i` on one side of the boundary that belong to the other: their number, and
- * the index of the first. */
+/* The elements of chunk `i` on one side of the boundary that belong to the other: returns their
+ * number, and the index of the first. */
 static size_t misplaced(const chunks *c, size_t i, bool on_the_left, size_t *first)
 {
     size_t begin = chunk_begin(c, i), middle = begin + c->left_count[i];
@@ -95,8 +97,8 @@ FILCH_TASK(void, partition_chunks, (chunks *, c), (size_t, from), (size_t, to))
     c->left_count[from] = (size_t)(middle - first) / size;
 }
 
-/* The `rank`-th of all that are misplaced on one side: its index, and how many there are from it to
- * the end of its chunk. */
+/* Find the misplaced element of that rank on one side: its index. Returns how many misplaced
+ * elements there are from it to the end of its chunk. */
 static size_t misplaced_at(const chunks *c, size_t rank, bool on_the_left, size_t *index)
 {
     for (size_t i = 0;; i++) {
@@ -109,7 +111,7 @@ static size_t misplaced_at(const chunks *c, size_t rank, bool on_the_left, size_
     }
 }
 
-/* Exchange those from one rank to another. */
+/* Exchange the misplaced elements with ranks in [from, to). */
 FILCH_TASK(void, exchange, (const chunks *, c), (size_t, from), (size_t, to))
 {
     if (to - from > EXCHANGE_GRAIN) {
@@ -161,7 +163,8 @@ FILCH_TASK(void, quicksort, (const order *, o), (char *, first), (size_t, count)
         char *last = first + count * size;
         swap(first, choose_pivot(o, first, count), size);
 
-        /* 1: nothing here is less than the pivot, so what is equal to it has found its place. */
+        /* 1: nothing in this part is less than the pivot, so elements equal to it are in their
+         * place. */
         const int limit = has_before && compare(o, first - size, first) >= 0;
 
         char *middle;
@@ -225,7 +228,7 @@ FILCH_TASK(void, quicksort, (const order *, o), (char *, first), (size_t, count)
 
 /* ---- Merge sort ------------------------------------------------------------------------------ */
 
-/* How many of the first `rank` elements of the merged runs are from the left one. */
+/* How many of the first `rank` elements of the merged runs come from the left run. */
 static size_t co_rank(const order *o, size_t rank, const char *left, size_t left_count,
                       const char *right, size_t right_count)
 {
@@ -347,7 +350,8 @@ static size_t share_of(filch_frame *f, size_t count)
     return share > MIN_SHARE ? share : MIN_SHARE;
 }
 
-/* False when there is nothing to do: no elements, no bytes, or more than an address space holds. */
+/* False: there is nothing to do, for lack of elements or bytes, or the array exceeds the address
+ * space. */
 static bool order_init(order *o, size_t count, size_t size, filch_compare_fn *fn, void *context)
 {
     size_t bytes;
@@ -369,7 +373,7 @@ void filch_sort(filch_frame *f, void *base, size_t count, size_t size, filch_com
     FILCH_CALL(quicksort, &o, base, count, false, log2);
 }
 
-/* The buffer's alignment is that of the array up to a cache line. */
+/* The buffer has the alignment of the array, up to a cache line. */
 #define BUFFER_ALIGNMENT ((size_t)64)
 
 void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
