@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inlined functions of the public headers once more, out of line, for callers that cannot inline them.
+ * The inlined functions of the public headers, compiled out of line for callers that cannot inline.
  */
 #define FILCH_INLINE __attribute__((visibility("default")))
 

@@ -3,11 +3,12 @@
 
     (gdb) source scripts/gdb/filch.py
     (gdb) filch strands            what each strand does
-    (gdb) filch strands <pool>     of this pool, where no thread that is stopped works for one
-    (gdb) filch bt                 backtraces of all that wait
-    (gdb) filch bt <id>            of one
+    (gdb) filch strands <pool>     the same for this pool, if no thread works for a pool
+    (gdb) filch bt                 backtraces of all waiting strands
+    (gdb) filch bt <id>            the backtrace of one strand
 
-Backtraces are made by lending a strand's saved registers to the selected thread; so they need a live process.
+For a backtrace, the selected thread borrows the saved registers of a strand. So backtraces need a
+live process.
 """
 import gdb
 
@@ -15,7 +16,7 @@ GUARD_BYTES, HEADER_OFFSET = 64 << 10, 2048  # of src/strand/slab.c and filch/st
 
 
 def pools(expression):
-    """The pool that was named; or those for which the threads work."""
+    """The pool in `expression`, or else the pools that the threads work for."""
     if expression:
         yield gdb.parse_and_eval(f"(struct filch_pool *)({expression})").dereference()
         return
@@ -41,16 +42,17 @@ def strands(pool):
     slabs = pool["strands"]["slabs"]
     pointer, slab, found = gdb.lookup_type("struct filch_strand").pointer(), slabs["all"], []
     while slab:
-        # As strand_at in src/strand/slab.c: the header of each lies behind a guard, a stack and an offset.
+        # As strand_at in src/strand/slab.c: each header follows a guard, a stack and an offset.
         for i in range(int(slab["used"])):
-            address = int(slab["low"]) + i * int(slabs["span_bytes"]) + GUARD_BYTES + int(slabs["stack_bytes"]) + HEADER_OFFSET
+            address = (int(slab["low"]) + i * int(slabs["span_bytes"]) + GUARD_BYTES +
+                       int(slabs["stack_bytes"]) + HEADER_OFFSET)
             found.append(gdb.Value(address).cast(pointer).dereference())
         slab = slab["next_all"]
     return sorted(found, key=lambda s: int(s["id"]))
 
 
 def running(pool):
-    """address of a strand: number of the worker that runs it"""
+    """Maps the address of a strand to the number of the worker that runs it."""
     workers = [pool["workers"][i] for i in range(int(pool["worker_count"]))]
     return {int(w["strand"]["filch_value"]): i for i, w in enumerate(workers)}
 
@@ -61,7 +63,7 @@ def waits_at(strand):
 
 
 class Lent:
-    """The saved registers of a strand in those of the selected thread, for as long as it takes."""
+    """Lends the saved registers of a strand to the selected thread, inside a `with`."""
 
     X86_64 = ["r15", "r14", "r13", "r12", "rbx", "rbp", "rip"]
     AARCH64 = [f"x{i}" for i in range(19, 31)]
@@ -80,7 +82,8 @@ class Lent:
 
     def __enter__(self):
         gdb.newest_frame().select()
-        self.saved = {name: int(gdb.parse_and_eval(f"(unsigned long)${name}")) for name in self.registers}
+        self.saved = {name: int(gdb.parse_and_eval(f"(unsigned long)${name}"))
+                      for name in self.registers}
         for name, value in self.registers.items():
             gdb.execute(f"set var ${name} = {value}")
 
@@ -115,7 +118,7 @@ class FilchStrands(gdb.Command):
 
 
 class FilchBacktrace(gdb.Command):
-    """filch bt [<id>]: backtraces of strands that wait."""
+    """filch bt [<id>]: backtraces of waiting strands."""
 
     def __init__(self):
         super().__init__("filch bt", gdb.COMMAND_STACK)
