@@ -24,9 +24,9 @@
  * is sorted or reversed. Many equal elements do no harm.
  *
  * The comparison returns a number less than, equal to or greater than zero. Several workers call it
- * at once. Its arguments are elements of the array or, in a stable sort, of a buffer with the same
- * alignment as the array, up to 64 bytes. If the comparison contradicts itself, the order is
- * unspecified, but every element is still in the array once.
+ * at once. Its arguments are elements of the array. In a stable sort they may be in a buffer, which
+ * has the alignment of the array, up to 64 bytes. If the comparison contradicts itself, the order
+ * is unspecified, but every element is still in the array once.
  *
  * An array without elements, or with elements of 0 bytes, is sorted. `base` may have any alignment
  * that the comparison accepts. No other code may use the array during the sort.
@@ -54,7 +54,7 @@ FILCH_API void filch_sort_stable(filch_frame *f, void *base, size_t count, size_
                                  filch_compare_fn *compare, void *context);
 
 /* The same for any thread. Like FILCH_RUN, these run a task in the pool and wait for it. Where
- * filch_run would return an error, they sort serially. */
+ * filch_run would return an error, they sort serially, and abort if there is no memory for that. */
 FILCH_API void filch_pool_sort(filch_pool *pool, void *base, size_t count, size_t size,
                                filch_compare_fn *compare, void *context);
 FILCH_API void filch_pool_sort_stable(filch_pool *pool, void *base, size_t count, size_t size,

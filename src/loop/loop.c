@@ -26,7 +26,7 @@ enum offer {
 /*
  * Decide whether to offer half of [begin, end). While no worker sleeps, an offer costs next to
  * nothing. If a worker would have to be woken, enough work must have accumulated to make up for
- * that, in this loop or in many short ones. Until then, if the last offer was taken, the loop
+ * that. It may accumulate over many short loops. Until then, if the last offer was taken, the loop
  * offers quietly. It does not even read the sleep word, which idle workers change all the time.
  */
 static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t chunk)
@@ -84,7 +84,8 @@ static bool join_part(filch_frame *f)
     return is_stolen;
 }
 
-/* Has a thief asked for work that still wants it? The first test is the one that fork makes. */
+/* Has a thief asked for work, and are more workers idle than tasks are public? The first test is
+ * the one that fork makes. */
 static inline bool is_wanted(filch_frame *f)
 {
     return filch_fork_is_slow(f) && filch_is_wanted(f);

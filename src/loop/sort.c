@@ -38,8 +38,8 @@
 /* ---- Partition in parallel ------------------------------------------------------------------- */
 
 /*
- * Each chunk is partitioned by itself. The elements that are then on the wrong side of the common
- * boundary change places, the first on the left with the first on the right and so on:
+ * Each chunk is partitioned by itself. Then the elements on the wrong side of the common boundary
+ * change places: the first on the left with the first on the right, and so on.
  *
  *     <<<<<<>>>>> <<<<>>>>>>> <<<<<<<>>>> <<<>>>>>>>>     four chunks; 20 of 44 go left
  *           12345     67890 ^ 1234567     890

@@ -27,7 +27,7 @@
  * burst, memory shrinks as the deque is used. An idle deque keeps its memory.
  *
  * Why a thief may read an old array. While top = t, entry t stays, since only moving `top` takes
- * it. So every array that was in use since the push of t has t in the same slot, and a reused array
+ * it. So every array that was in use since the push of t has t in the same slot. A reused array
  * gets t copied again. If the thief moves `top` past t, it has read entry t.
  *
  * Why pages may be returned: nothing can be stolen from them. When the owner leaves an array of 2n
