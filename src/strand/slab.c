@@ -218,7 +218,7 @@ void filch_slabs_rebuild(filch_slabs *slabs)
     filch_lock_init(&slabs->lock);
     slabs->has_new = slabs->bare = NULL;
     slabs->partly = slabs->idle = (filch_slab_list){NULL, NULL};
-    /* relaxed: this thread is the only one in the child process. */
+    /* relaxed: no other thread uses the pool before it is rebuilt. */
     filch_store_relaxed(&slabs->idle_count, 0);
     for (filch_slab *slab = slabs->all; slab; slab = slab->next_all) {
         if (!filch_discard(slab->low, slab->count * slabs->span_bytes))
