@@ -11,6 +11,10 @@
 #define DEFINE(d, ...) const filch_kind filch_##d##_kind = FILCH_KIND_ROW(d, __VA_ARGS__);
 FILCH_KIND_ROWS(DEFINE)
 
+/* Every deque of filch/deque.h has a row. */
+#define ONE(...) +1
+_Static_assert(0 FILCH_KIND_ROWS(ONE) == 0 FILCH_DEQUES(ONE), "one row per deque in adapt.h");
+
 /* The split stack has no row: NULL. */
 #define ENTRY(d, enumerator, ...) [enumerator] = &filch_##d##_kind,
 static const filch_kind *const kinds[] = {[FILCH_DEQUE_SPLIT] = NULL, FILCH_KIND_ROWS(ENTRY)};
