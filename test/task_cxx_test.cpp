@@ -112,6 +112,10 @@ int main()
         expect(FILCH_RUN(pool, wide) == 1596 + 40, "wide", workers);
         if (pool) {
             expect(FILCH_SUBMIT(pool, fib, 10) == 0, "submit", workers);
+            fib_future answer;
+            expect(FILCH_FUTURE_SUBMIT(pool, &answer, fib, 10) == 0, "submit a future", workers);
+            expect(filch_future_get(nullptr, &answer.future, nullptr) == 0 && answer.result == 55,
+                   "a typed future", workers);
             expect(filch_run(pool, plain, &count) == 0 && count == 1, "plain", workers);
             expect(filch_pool_destroy(pool) == 0, "destroy", workers);
         }
