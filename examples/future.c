@@ -64,11 +64,23 @@ static void run(filch_frame *f, void *arg)
     printf("the other %s\n", err == -ETIMEDOUT ? "has not come" : "has come");
 }
 
+/* A task with types of its own: cube_future holds its arguments, its result and the future. */
+FILCH_TASK(long, cube, (long, n))
+{
+    return n * n * n;
+}
+
 int main(void)
 {
     filch_pool *pool;
     if (filch_pool_create(&pool, NULL))
         return 1;
     filch_run(pool, run, NULL);
+
+    /* Any thread may submit a task with a future, without a scope, and ask for the result later. */
+    cube_future cubed;
+    if (FILCH_FUTURE_SUBMIT(pool, &cubed, cube, 7) == 0 &&
+        filch_future_get(NULL, &cubed.future, NULL) == 0)
+        printf("the cube of 7 is %ld\n", cubed.result);
     return filch_pool_destroy(pool);
 }
