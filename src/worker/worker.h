@@ -167,6 +167,8 @@ static inline void filch_count(filch_worker *worker, enum filch_counter counter)
     filch_store_relaxed(value, filch_load_relaxed(value) + 1);
 }
 
+/* ---- worker.c -------------------------------------------------------------------------------- */
+
 /* A seat that a thread holds. Its seats form a list on its stack: a task of one pool may run a job
  * in another pool, and so on. */
 typedef struct filch_visit {
@@ -190,12 +192,33 @@ void *filch_worker_main(void *worker);
  */
 bool filch_worker_visit(filch_worker *worker, filch_job *job);
 
+/* ---- run.c ----------------------------------------------------------------------------------- */
+
+/* Leave the strand, on whose stack the caller is; returns when it is resumed. */
+void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what);
+
+/* Can a task on this strand wait by leaving it? False, also for NULL: it blocks the thread. */
+bool filch_strand_can_leave(const filch_strand *strand);
+
 /* Wait until `job` is done: on a strand by leaving it, otherwise by blocking the thread. */
 void filch_worker_wait(filch_job *job);
 
-/* Count a job or a filch_run in and out. filch_pool_wait returns when the count is zero. */
-void filch_pool_begin(filch_pool *pool);
-void filch_pool_end(filch_pool *pool);
+/* The worker may have left a timer or its source unwatched, and will not sleep or poll soon: let
+ * another worker watch. README.md */
+void filch_worker_pay_watch(filch_worker *worker);
+
+/* ---- stolen.c -------------------------------------------------------------------------------- */
+
+/* By a join whose child was stolen, on the forker's strand: returns when the child is complete, or
+ * was given back (only with a shared deque). Polls for a short while, then leaves the strand. */
+void filch_stolen_wait(filch_strand *strand, filch_slot *child);
+
+/* ---- find.c ---------------------------------------------------------------------------------- */
+
+/* Fire the timers that are due. */
+void filch_pool_fire_timers(filch_pool *pool);
+
+/* ---- wake.c ---------------------------------------------------------------------------------- */
 
 /* There is work: wake a worker, if one sleeps and none searches. `worker` counts the wake-up; may
  * be NULL. */
@@ -206,11 +229,26 @@ void filch_pool_notify(filch_pool *pool, filch_worker *worker);
  * still the caller's. */
 bool filch_pool_hand_over(filch_pool *pool, filch_strand *strand);
 
-/* Put a job into the inject queue, and wake a worker for it. */
-void filch_pool_inject(filch_pool *pool, filch_job *job);
+/* ---- look.c ---------------------------------------------------------------------------------- */
+
+/* Is anything queued: strands that can go on, jobs, or tasks of waiting strands? */
+bool filch_pool_has_queued(filch_pool *pool);
 
 /* By a thread that has given up its seat: wake a worker if there is work. */
 void filch_pool_notify_if_work(filch_pool *pool);
+
+/* ---- outside.c ------------------------------------------------------------------------------- */
+
+/* Count a job or a filch_run in and out. filch_pool_wait returns when the count is zero. */
+void filch_pool_begin(filch_pool *pool);
+void filch_pool_end(filch_pool *pool);
+
+/* Put a job into the inject queue, and wake a worker for it. */
+void filch_pool_inject(filch_pool *pool, filch_job *job);
+
+/* Let a worker run the job. From a task of this pool or from outside. The thread that waits for the
+ * job's end keeps the pool alive. */
+void filch_pool_spawn(filch_pool *pool, filch_job *job);
 
 /* Resume strands of this pool, linked by link.next. From any thread that keeps the pool alive and
  * holds no lock. */
@@ -219,35 +257,8 @@ void filch_pool_resume(filch_pool *pool, filch_link *strands);
 /* Resume a strand whose wait the caller has ended. From any thread that holds no lock. */
 void filch_strand_resume(filch_strand *strand);
 
-/* Let a worker run the job. From a task of this pool or from outside. The thread that waits for the
- * job's end keeps the pool alive. */
-void filch_pool_spawn(filch_pool *pool, filch_job *job);
-
-/* The worker may have left a timer or its source unwatched, and will not sleep or poll soon: let
- * another worker watch. README.md */
-void filch_worker_pay_watch(filch_worker *worker);
-
-/* Leave the strand, on whose stack the caller is; returns when it is resumed. */
-void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what);
-
-/* By a join whose child was stolen, on the forker's strand: returns when the child is complete, or
- * was given back (only with a shared deque). Polls for a short while, then leaves the strand. */
-void filch_stolen_wait(filch_strand *strand, filch_slot *child);
-
-/* Can a task on this strand wait by leaving it? False, also for NULL: it blocks the thread. */
-bool filch_strand_can_leave(const filch_strand *strand);
-
-/* Is FILCH_VERBOSE set, and not "0"? Then the pool reports what it chose, on stderr. */
-bool filch_is_verbose(void);
-
 /* False: no thread could be started, and threads from outside do all the work. */
 bool filch_pool_may_have_threads(filch_pool *pool);
-
-/* Is anything queued: strands that can go on, jobs, or tasks of waiting strands? */
-bool filch_pool_has_queued(filch_pool *pool);
-
-/* Fire the timers that are due. */
-void filch_pool_fire_timers(filch_pool *pool);
 
 /*
  * By a thread from outside that will wait for something in the pool. If the pool can start no
@@ -259,8 +270,7 @@ void filch_pool_fire_timers(filch_pool *pool);
  */
 uint64_t filch_pool_help(filch_pool *pool);
 
-/* After a push of a seat: tell filch_pool_destroy, if it waits for seats. */
-void filch_pool_gave_seat(filch_pool *pool);
+/* ---- pool.c ---------------------------------------------------------------------------------- */
 
 /* In a forked child, rebuild the pool. 0, or -EOWNERDEAD: the caller is a task of it that called
  * fork(). */
@@ -268,5 +278,11 @@ int filch_pool_check(filch_pool *pool);
 
 /* Was the pool created, or rebuilt, in this process? */
 bool filch_pool_is_alive(const filch_pool *pool);
+
+/* After a push of a seat: tell filch_pool_destroy, if it waits for seats. */
+void filch_pool_gave_seat(filch_pool *pool);
+
+/* Is FILCH_VERBOSE set, and not "0"? Then the pool reports what it chose, on stderr. */
+bool filch_is_verbose(void);
 
 #endif
