@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task from outside, and how somebody waits for its end: a thread in the kernel, or a strand that is left.
+ * A job: a task outside a slot, run or submitted from outside or spawned into a scope. A thread
+ * waits for its end in the kernel, a strand by leaving its stack.
  *
- *     PENDING --- a thread will sleep ---> AWAITED ----.
- *        |                                              +--> DONE, which wakes the waiter
- *        '------- a strand was left ----> SUSPENDED ---'
+ *     PENDING --- a thread will sleep ---> AWAITED ---.
+ *        |                                             +--> DONE, which wakes the waiter
+ *        '------- a strand has left ----> SUSPENDED --'
  *
- * The one who runs the job makes it DONE by one exchange, which is its last touch. The waiter makes the other steps, each by one cas.
- *
- * Edges
- *   job-done      finish_job in src/worker/run.c -> filch_job_wait, filch_job_is_done, await_job
- *                 carries all that the job did.
- *   strand-waits  await_job -> finish_job: who the waiter is (src/wait/README.md).
+ * The worker that runs the job makes it DONE by one exchange, its last access to the job. The
+ * waiter makes the other steps, each by one compare and swap. README.md has the edges.
  */
 #ifndef FILCH_WORKER_JOB_H
 #define FILCH_WORKER_JOB_H
@@ -23,23 +20,25 @@
 enum filch_job_state {
     FILCH_JOB_PENDING,
     FILCH_JOB_AWAITED,   /* pending, and a thread sleeps until it is done */
-    FILCH_JOB_SUSPENDED, /* pending, and the strand that waits for it was left */
+    FILCH_JOB_SUSPENDED, /* pending, and the strand that waits for it has left its stack */
     FILCH_JOB_DONE,
 };
 
 typedef struct filch_job filch_job;
 struct filch_job {
-    filch_link link; /* first: in the inject queue it is the job */
+    filch_link link; /* first: a link in a queue of jobs is the job */
     filch_fn *fn;
     void *arg;
-    void *waiter;            /* the strand that waits for this job */
+    void *waiter;            /* if SUSPENDED: the strand that waits for this job, */
     filch_pool *waiter_pool; /* and its pool */
-    filch_atomic_u32 state;  /* of a job somebody waits for */
+    filch_atomic_u32 state;  /* only of the job of a filch_run */
 
-    /* Called at its end, on its strand, as the last touch; NULL: it is that of a filch_run. */
+    /* Called when the task has ended, on its strand, as the last access to the job. NULL: this is
+     * the job of a filch_run. */
     void (*end)(filch_job *job, filch_pool *pool);
 
-    /* Called in place of it all, where there will be no memory to run it on; NULL: it waits for some. */
+    /* Called instead of running the job if there will be no memory for it. NULL: the job waits for
+     * memory. */
     void (*refuse)(filch_job *job, filch_pool *pool);
 
     /* What the task inherits. */
@@ -56,7 +55,7 @@ static inline bool filch_job_is_done(filch_job *job)
 /* Block this thread until the job is done. */
 void filch_job_wait(filch_job *job);
 
-/* The same, but for so long at most. */
+/* The same, for `ns` nanoseconds at most. */
 void filch_job_wait_for(filch_job *job, uint64_t ns);
 
 #endif

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The message about a strand whose stack overflowed, for pools that ask for it.
+ * A message about a strand whose stack overflowed, for pools with options.report_overflow.
  *
- * A handler for SIGSEGV, on a signal stack of its own, says which strand it was when the address lies in a
- * strand's guard, and then lets the signal take its course: the handler that was there before, or the
- * end of the program with a core.
+ * A handler for SIGSEGV runs on a signal stack of its own. If the address lies in a strand's guard,
+ * the handler reports which strand it was. Then it calls the previous handler; without one, the
+ * signal ends the program with a core.
  */
 #ifndef FILCH_WORKER_OVERFLOW_H
 #define FILCH_WORKER_OVERFLOW_H
 
 #include <signal.h>
 
-/* What a thread had before. */
+/* The calling thread's signal stack before filch_overflow_enter. */
 typedef struct filch_overflow {
     stack_t previous;
-    void *memory; /* of its signal stack; NULL: it has one of its own, or there is no memory */
+    void *memory; /* of ours; NULL: the thread had its own, or there is no memory */
 } filch_overflow;
 
-/* Installed for the first pool that asks, removed with the last. Returns 0 or -errno. */
+/* Each pool that asks installs and removes the handler once; the last one really removes it.
+ * Returns 0 or -errno. */
 int filch_overflow_install(void);
 void filch_overflow_remove(void);
 
-/* Give the calling thread a signal stack, and take it away. */
+/* Give the calling thread a signal stack, and restore the previous one. */
 void filch_overflow_enter(filch_overflow *overflow);
 void filch_overflow_leave(filch_overflow *overflow);
 

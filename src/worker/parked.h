@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strands that wait and have tasks that may be stolen: the suspended deques of ProWS.
+ * Parked strands: they wait, and have public tasks. ProWS calls them suspended deques.
  *
- * A strand that leaves its stack with public tasks is put into the list of the worker that it leaves, before anybody can resume it. Thieves look there
- * after they have looked at what the worker runs, and take a strand off that has nothing left. Whoever runs the strand again takes it off, too.
+ * A strand that leaves its stack with public tasks is put into the list of its worker, before any
+ * thread can resume it. Thieves look there before they look at the strand that the worker runs, and
+ * remove strands that have nothing left. The worker that runs the strand next removes it, too.
  *
- * All under a lock: a strand comes here once per wait, and only if it has forked something.
+ * The list is under a lock: a strand comes here once per wait, and only if it has forked something.
  *
  * Edges
  *   parked-or-sleep  filch_parked_add x filch_parked_is_empty
@@ -29,23 +30,25 @@ static inline bool filch_parked_is_empty(filch_parked *parked)
     return filch_load_seq_cst(&parked->count) == 0;
 }
 
-/* A hint, for who looks often. */
+/* The same as a hint, for callers that look often. */
 static inline bool filch_parked_seems_empty(filch_parked *parked)
 {
     /* relaxed: a hint. */
     return filch_load_relaxed(&parked->count) == 0;
 }
 
-/* The strand has left its stack, and is the caller's. */
+/* The strand has left its stack and belongs to the caller. */
 void filch_parked_add(filch_parked *parked, filch_strand *strand);
 
-/* The strand is the caller's, who will run it. Nothing happens if it is in no list. */
+/* The strand belongs to the caller, which will run it. It may be in no list. */
 void filch_parked_remove(filch_strand *strand);
 
-/* Take a task of one of these strands, with a `root` only of those that belong to it. False: they have none. */
+/* Steal a task of one of these strands; if `root` is not NULL, only of strands with that root.
+ * False: there is none. */
 bool filch_parked_steal(filch_parked *parked, void *root, filch_slot **task);
 
-/* Nobody can run what these strands have: end their waits with FILCH_WAIT_NO_MEMORY, but for those that are firm. Strands to be resumed are appended at **last. */
+/* There is no memory to run these strands' tasks: end their waits with FILCH_WAIT_NO_MEMORY, unless
+ * the wait is firm. Appends strands to resume at **last. */
 void filch_parked_refuse(filch_parked *parked, filch_link ***last);
 
 #endif

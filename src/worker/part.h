@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a higher layer adds to a pool when it is first needed: made once, and ended with the pool.
- *
- * A part begins with a filch_part, whose functions the higher layer fills in.
+ * A part: what a higher layer adds to a pool when first needed. It is made once, and ends with the
+ * pool. It begins with a filch_part, whose functions the higher layer fills in.
  *
  * Edges
  *   part-made  filch_parts_add -> filch_parts_get, filch_parts_add   carries the part.
@@ -15,10 +14,10 @@
 
 typedef struct filch_part filch_part;
 struct filch_part {
-    /* The pool ends: no task is left. */
+    /* The pool is being destroyed, and no task is left. */
     void (*destroy)(filch_part *part);
 
-    /* The same in the child of a fork(): its threads are gone, and locks may be held. */
+    /* The same in the child of a fork(): the pool's threads are gone, and locks may be held. */
     void (*forget)(filch_part *part);
 };
 
@@ -32,14 +31,14 @@ typedef struct filch_parts {
     FILCH_ATOMIC(filch_part *) parts[FILCH_PART_COUNT];
 } filch_parts;
 
-/* NULL: there is none yet. */
+/* NULL: the pool does not have it yet. */
 static inline filch_part *filch_parts_get(filch_parts *parts, enum filch_part_name name)
 {
     /* acquire [part-made] */
     return filch_load_acquire(&parts->parts[name]);
 }
 
-/* Returns the one that is in the pool: this, or another that was faster. */
+/* Returns the pool's part: this one, or the one that another thread added first. */
 static inline filch_part *filch_parts_add(filch_parts *parts, enum filch_part_name name,
                                           filch_part *part)
 {

@@ -2,9 +2,9 @@
 /*
  * The spin time: how long a worker without work keeps looking before it sleeps in the kernel.
  *
- * options.spin chooses the longest spin time. A worker halves its own after every spin that found
- * nothing, down to a sixteenth. It returns to the longest one when spinning found work, or when a
- * sleep was so short that spinning would have.
+ * options.spin chooses the longest spin time. After a spin that found nothing, a worker halves its
+ * own, down to a sixteenth (not with FILCH_SPIN_LATENCY). It returns to the longest one when a spin
+ * finds work, or when a sleep was so short that a spin would have found it.
  */
 #ifndef FILCH_WORKER_SPIN_H
 #define FILCH_WORKER_SPIN_H
@@ -48,7 +48,8 @@ static inline void filch_spin_paid(filch_worker *worker)
     worker->spin_halvings = 0;
 }
 
-/* The worker slept from `since_ticks` until now. Would a full spin time have been enough? */
+/* The worker slept from `since_ticks` until now. If a full spin would have been enough, spin
+ * longer. */
 static inline void filch_spin_after_sleep(filch_worker *worker, uint64_t since_ticks)
 {
     if (filch_clock_ticks() - since_ticks < filch_clock_ticks_in(worker->pool->spin_ns))

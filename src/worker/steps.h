@@ -1,46 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The parts of a worker's loop, in the order in which it comes to them; filch_worker_main and filch_worker_visit in worker.c put them together. For whoever sits on the seat.
+ * The steps of a worker's loop, in the order in which it comes to them. filch_worker_main and
+ * filch_worker_visit in worker.c put them together. Only for the thread that holds the seat.
  */
 #ifndef FILCH_WORKER_STEPS_H
 #define FILCH_WORKER_STEPS_H
 
 #include "worker/worker.h"
 
-/* ---- find.c ------------------------------------------------------------------------------------ */
+/* ---- find.c
+ * ------------------------------------------------------------------------------------ */
 
-/* Strands that may go on come before tasks, and those of this worker before others. A guest only steals. With `ask`, strands that have nothing public are asked for
- * more. NULL: there is nothing. */
+/* The next strand to run, or NULL. README.md has the order of the places. A guest only steals. With
+ * `ask`, a strand without public tasks is asked to publish. */
 filch_strand *filch_worker_find(filch_worker *worker, bool ask);
 
-/* ---- thief.c ----------------------------------------------------------------------------------- */
+/* ---- thief.c
+ * ----------------------------------------------------------------------------------- */
 
 /* One round over the other workers. With `ask`, a strand without public tasks is asked to publish.
- * NULL: there is nothing to steal. */
+ * NULL: there is nothing to take. */
 filch_strand *filch_worker_steal(filch_worker *worker, bool ask);
 
-/* A task of a strand that waits, and that this worker has left. */
+/* A task of a strand in this worker's parked list. NULL: there is none. */
 filch_strand *filch_worker_steal_parked(filch_worker *worker);
 
-/* ---- spare.c ----------------------------------------------------------------------------------- */
+/* ---- spare.c
+ * ----------------------------------------------------------------------------------- */
 
-/* A strand for the next task, or NULL: there is no memory, so do without the task. */
+/* The spare strand, for the next task. NULL: there is no memory for one, so take no task. */
 filch_strand *filch_worker_have_spare(filch_worker *worker);
 
-/* Before the seat is given up. */
+/* Before the seat is pushed: let other workers have this worker's free strands. */
 void filch_worker_shelve_spare(filch_worker *worker);
 
-/* Could somebody who has none take a strand now? */
+/* Could a worker that has no strand get one now? */
 bool filch_pool_has_free_strand(filch_pool *pool);
 
-/* ---- shortage.c -------------------------------------------------------------------------------- */
+/* ---- shortage.c
+ * -------------------------------------------------------------------------------- */
 
-/* By who has found no strand to run a task on, holds so many seats, and acts for none of them: if nobody works, tasks and waits end with an error that might otherwise never. */
+/* By a thread that found no strand to run a task on, holds `own_seats` seats and acts as none of
+ * these workers. If no worker works, fail the tasks and waits that might otherwise never end. */
 void filch_pool_refuse(filch_pool *pool, unsigned own_seats);
 
-/* ---- run.c ------------------------------------------------------------------------------------- */
+/* ---- run.c
+ * ------------------------------------------------------------------------------------- */
 
-/* Let the spare strand run body(strand), with this argument. `root` is the filch_run it helps. */
+/* Let the spare strand run body(strand), with this argument. `root` is the filch_run it is part
+ * of. */
 filch_strand *filch_worker_prepare(filch_worker *worker, void (*body)(filch_strand *),
                                    void *argument, void *root);
 
@@ -50,33 +58,45 @@ filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link);
 /* Run the strand until its task ends or waits. */
 void filch_worker_run(filch_worker *worker, filch_strand *strand);
 
-/* ---- stolen.c ---------------------------------------------------------------------------------- */
+/* ---- stolen.c
+ * ---------------------------------------------------------------------------------- */
 
 /* Let the spare strand run a task that this worker has stolen. */
 filch_strand *filch_stolen_prepare(filch_worker *worker, filch_slot *task);
 
-/* The strand has left its stack in filch_stolen_wait: hand it to the thief, or go on with it. */
+/* The strand has left its stack in filch_stolen_wait. Hand it to the thief; if the child is
+ * complete or was given back, go on with it. */
 void filch_stolen_await(filch_worker *worker, filch_strand *strand);
 
-/* ---- look.c ------------------------------------------------------------------------------------ */
+/* ---- look.c
+ * ------------------------------------------------------------------------------------ */
 
-/* In bed, before it sleeps. Who has no strand to run a task on leaves tasks to those who have one; but a strand that was given up after the worker had looked for one is
- * everybody's, and who gave it up may have counted on this worker, which was searching then. False: there is none for a task, and none that may go on. */
+/*
+ * After the push of the seat, before the sleep: wake a worker if there is work.
+ *
+ * A worker that has no strand to run a task on (`may_run` is false) looks only for strands that can
+ * go on, and leaves tasks to others. But a strand may have become free since the worker looked for
+ * one. Its last user may have counted on this worker, which was searching then. So if a strand is
+ * free by now, the worker looks for everything. False: no strand is free, and none can go on.
+ */
 bool filch_worker_look_once_more(filch_worker *worker, bool may_run);
 
-/* Are there strands to go on with, for which nobody else will wake somebody? */
+/* Are there ready strands that the lookout will not look after? */
 bool filch_pool_look_for_ready(filch_pool *pool);
 
-/* Is there work that nobody has? Strands that show none are asked to publish what they have: all of them, since what was
- * found may be gone before somebody comes for it. */
+/* Is there work that no worker has? Strands without public tasks are asked to publish. All strands
+ * are asked, since the work found may be gone before a worker comes for it. */
 bool filch_pool_look_everywhere(filch_pool *pool);
 
-/* Others may have counted on this worker, which looks no more: wake somebody for what is left, or to be the lookout. */
+/* This worker no longer searches, or is no longer the lookout, and others may have counted on it.
+ * Wake a worker if work is left, or a lookout is missing. */
 void filch_worker_leave_rest(filch_worker *worker);
 
-/* ---- bed.c ------------------------------------------------------------------------------------- */
+/* ---- bed.c
+ * ------------------------------------------------------------------------------------- */
 
-/* Sleep until called; meanwhile end what is due (until_ns: the first that is watched), and be the lookout. False: the thread shall end. */
+/* Sleep until called. Meanwhile fire timers, if the worker is their watcher (until_ns is when the
+ * first is due; otherwise FILCH_NEVER_NS), and be the lookout. False: the thread must end. */
 bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout);
 
 #endif

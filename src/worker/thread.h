@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a worker's thread gets and gives back: its name, its CPU, the user's hooks.
+ * What a pool's threads get when they start: a name, CPUs, a signal stack and the user's hooks.
  */
 #ifndef FILCH_WORKER_THREAD_H
 #define FILCH_WORKER_THREAD_H
@@ -10,7 +10,8 @@
 void filch_thread_start(filch_worker *worker, filch_overflow *overflow);
 void filch_thread_stop(filch_worker *worker, filch_overflow *overflow);
 
-/* By a thread of the pool that is no worker, when it starts: it has a name, and all CPUs of the pool, whoever started it. */
+/* By a thread of the pool that is not a worker, when it starts: set its name, and let it use all
+ * CPUs of the pool, whichever thread started it. */
 void filch_thread_assist(const filch_pool *pool);
 
 #endif
