@@ -162,7 +162,7 @@ bool filch_join_slow(filch_frame *f)
     return false;
 }
 
-/* ---- without macros ---------------------------------------------------------------------------- */
+/* ---- without macros -------------------------------------------------------------------------- */
 
 typedef struct plain_task {
     filch_fn *fn;

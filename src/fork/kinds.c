@@ -50,7 +50,7 @@ static bool is_asked(filch_strand *strand)
     return __builtin_expect(filch_load_relaxed(&strand->split.asked) != 0, 0);
 }
 
-/* ---- fork -------------------------------------------------------------------------------------- */
+/* ---- fork ------------------------------------------------------------------------------------ */
 
 /* A task that is in no deque: the mark tells its join. */
 static void keep(filch_slot *task)
@@ -128,7 +128,7 @@ COPIED filch_slot *fork_on(const filch_kind *kind, filch_slot *task, filch_stran
     return is_quiet || !is_asked(strand) ? task : fork_asked(task);
 }
 
-/* ---- join -------------------------------------------------------------------------------------- */
+/* ---- join ------------------------------------------------------------------------------------ */
 
 /* It was not ours at once. */
 RARE bool join_rest(filch_slot *task)
@@ -174,7 +174,7 @@ COPIED bool join_on(const filch_kind *kind, filch_slot *task, filch_strand *stra
     return __builtin_expect(kind->take(strand->deque, task), 1) ? true : join_rest(task);
 }
 
-/* ---- a copy for each kind ---------------------------------------------------------------------- */
+/* ---- a copy for each kind -------------------------------------------------------------------- */
 
 typedef struct calls {
     filch_slot *(*fork)(filch_slot *task, filch_strand *strand);

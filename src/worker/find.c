@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What to run next: a strand that may go on, a task from outside, or one that is stolen.
+ * What to run next: a strand that can go on, a job, or a stolen task. README.md has the order.
  */
 #include "worker/steps.h"
 
 #include "worker/lookout.h"
 #include "worker/source.h"
 
-/* Every so often a worker looks first where others may wait for long: strands that resume each other for ever, or yield, must not keep it
- * from what comes from outside, or was forked. */
+/* Every 61st time a worker looks first into another place than its ready queue: strands that resume
+ * each other for ever, or yield, must not keep it from jobs, events and stolen tasks. */
 #define TURNS_TO_FAIRNESS 61
 
 static filch_strand *take_job(filch_worker *worker, filch_queue *queue)
@@ -35,7 +35,7 @@ void filch_pool_fire_timers(filch_pool *pool)
     filch_pool_notify(pool, NULL);
 }
 
-/* A strand whose operation is complete; more of them into our own queue. */
+/* A strand whose operation is complete. The others go to the worker's own queue. */
 static filch_strand *take_event(filch_worker *worker)
 {
     filch_source *source = worker->is_visited ? NULL : filch_worker_source(worker);
@@ -50,7 +50,7 @@ static filch_strand *take_event(filch_worker *worker)
     return filch_strand_of_link(first);
 }
 
-/* From outside: strands that were resumed there, or by a timer. */
+/* A strand that was resumed from outside, or by a timer. */
 static filch_strand *take_resumed(filch_worker *worker)
 {
     filch_pool_fire_timers(worker->pool);
@@ -72,7 +72,7 @@ static filch_strand *take_stolen(filch_worker *worker)
     return filch_worker_steal(worker, false);
 }
 
-/* Each of these may be full for ever, or find something for ever: so they take turns to be the first. */
+/* Any of these places may have something every time, so they take turns to be the first. */
 static filch_strand *take_fairly(filch_worker *worker, uint32_t turn)
 {
     static filch_strand *(*const places[])(filch_worker *) = {
@@ -94,7 +94,7 @@ filch_strand *filch_worker_find(filch_worker *worker, bool ask)
     if (strand)
         return strand;
     if (!worker->root) {
-        /* relaxed: own variable; others take it as a hint. */
+        /* relaxed: own variable; others read it as a hint. */
         uint32_t turn = filch_load_relaxed(&worker->turn) + 1;
         filch_store_relaxed(&worker->turn, turn);
         if (turn % TURNS_TO_FAIRNESS == 0)

@@ -22,7 +22,7 @@
 #define DEFAULT_STACK_BYTES ((size_t)8 << 20)
 #define SMALLEST_STACK_BYTES ((size_t)16 << 10)
 
-/* ---- create and destroy ------------------------------------------------------------------------ */
+/* ---- create and destroy ---------------------------------------------------------------------- */
 
 /* A shorter struct comes from an older caller: the rest is zero. From a longer one, only zeros are
  * understood. */
@@ -313,7 +313,7 @@ int filch_pool_destroy(filch_pool *pool)
     return 0;
 }
 
-/* ---- fork() ------------------------------------------------------------------------------------ */
+/* ---- fork() ---------------------------------------------------------------------------------- */
 
 /* In the child of a fork() the pool's threads are gone, and what they worked on is the parent's. Start anew,
  * with the memory that was inherited. */

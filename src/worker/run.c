@@ -15,7 +15,7 @@
 #include "worker/lookout.h"
 #include "worker/source.h"
 
-/* ---- what runs on it --------------------------------------------------------------------------- */
+/* ---- what runs on it ------------------------------------------------------------------------- */
 
 /* The last touch of a job that somebody waits for, unless it is a strand: that goes on when we say so. */
 static void finish_job(filch_job *job)
@@ -79,7 +79,7 @@ filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link)
     return strand;
 }
 
-/* ---- it leaves its stack ----------------------------------------------------------------------- */
+/* ---- it leaves its stack --------------------------------------------------------------------- */
 
 bool filch_strand_can_leave(const filch_strand *strand)
 {
@@ -114,7 +114,7 @@ void filch_worker_wait(filch_job *job)
         filch_worker_leave(strand, FILCH_LEAVE_FOR_JOB, job);
 }
 
-/* ---- it has left it ---------------------------------------------------------------------------- */
+/* ---- it has left it -------------------------------------------------------------------------- */
 
 /* To wait for a filch_run in a task. */
 static void await_job(filch_worker *worker, filch_strand *strand)
@@ -181,7 +181,7 @@ static void leave(filch_worker *worker, filch_strand *strand)
     }
 }
 
-/* ---- the loop runs it -------------------------------------------------------------------------- */
+/* ---- the loop runs it ------------------------------------------------------------------------ */
 
 void filch_worker_pay_watch(filch_worker *worker)
 {

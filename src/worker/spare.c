@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A strand for the next task, at hand while the seat is taken, and on the shelf while it is not.
+ * The spare strand: a free strand for the worker's next task. While nobody holds the seat it lies
+ * on the worker's shelf, where any worker may take it.
  *
  * Edges
  *   on-shelf        filch_worker_shelve_spare -> take_from_shelf   carries a free strand.
- *   shelf-or-sleep  filch_worker_shelve_spare x filch_pool_has_free_strand   forbids that a free strand and who has none miss each other.
+ *   shelf-or-sleep  filch_worker_shelve_spare x filch_pool_has_free_strand
+ *                   forbids that a free strand and a worker without one miss each other.
  */
 #include "worker/steps.h"
 
 static filch_strand *take_from_shelf(filch_worker *worker)
 {
-    /* relaxed: a hint, to leave the line alone. */
+    /* relaxed: a hint; an empty shelf is not written to. */
     if (!filch_load_relaxed(&worker->shelf))
         return NULL;
     /* acquire [on-shelf] */
@@ -47,7 +49,8 @@ bool filch_pool_has_free_strand(filch_pool *pool)
     bool found = filch_strands_have_free(&pool->strands);
     for (unsigned i = 0; !found && i < pool->worker_count; i++) {
         filch_strand *none = NULL;
-        /* acq_rel [shelf-or-sleep]: changes nothing, but comes before or after who puts one there. */
+        /* acq_rel [shelf-or-sleep]: changes nothing, but is ordered with
+         * filch_worker_shelve_spare. */
         found = !filch_cas_acq_rel(&pool->workers[i]->shelf, &none, NULL);
     }
     return found;

@@ -8,15 +8,13 @@
 
 #include "worker/worker.h"
 
-/* ---- find.c
- * ------------------------------------------------------------------------------------ */
+/* ---- find.c ---------------------------------------------------------------------------------- */
 
 /* The next strand to run, or NULL. README.md has the order of the places. A guest only steals. With
  * `ask`, a strand without public tasks is asked to publish. */
 filch_strand *filch_worker_find(filch_worker *worker, bool ask);
 
-/* ---- thief.c
- * ----------------------------------------------------------------------------------- */
+/* ---- thief.c --------------------------------------------------------------------------------- */
 
 /* One round over the other workers. With `ask`, a strand without public tasks is asked to publish.
  * NULL: there is nothing to take. */
@@ -25,8 +23,7 @@ filch_strand *filch_worker_steal(filch_worker *worker, bool ask);
 /* A task of a strand in this worker's parked list. NULL: there is none. */
 filch_strand *filch_worker_steal_parked(filch_worker *worker);
 
-/* ---- spare.c
- * ----------------------------------------------------------------------------------- */
+/* ---- spare.c --------------------------------------------------------------------------------- */
 
 /* The spare strand, for the next task. NULL: there is no memory for one, so take no task. */
 filch_strand *filch_worker_have_spare(filch_worker *worker);
@@ -37,15 +34,13 @@ void filch_worker_shelve_spare(filch_worker *worker);
 /* Could a worker that has no strand get one now? */
 bool filch_pool_has_free_strand(filch_pool *pool);
 
-/* ---- shortage.c
- * -------------------------------------------------------------------------------- */
+/* ---- shortage.c ------------------------------------------------------------------------------ */
 
 /* By a thread that found no strand to run a task on, holds `own_seats` seats and acts as none of
  * these workers. If no worker works, fail the tasks and waits that might otherwise never end. */
 void filch_pool_refuse(filch_pool *pool, unsigned own_seats);
 
-/* ---- run.c
- * ------------------------------------------------------------------------------------- */
+/* ---- run.c ----------------------------------------------------------------------------------- */
 
 /* Let the spare strand run body(strand), with this argument. `root` is the filch_run it is part
  * of. */
@@ -58,8 +53,7 @@ filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link);
 /* Run the strand until its task ends or waits. */
 void filch_worker_run(filch_worker *worker, filch_strand *strand);
 
-/* ---- stolen.c
- * ---------------------------------------------------------------------------------- */
+/* ---- stolen.c -------------------------------------------------------------------------------- */
 
 /* Let the spare strand run a task that this worker has stolen. */
 filch_strand *filch_stolen_prepare(filch_worker *worker, filch_slot *task);
@@ -68,8 +62,7 @@ filch_strand *filch_stolen_prepare(filch_worker *worker, filch_slot *task);
  * complete or was given back, go on with it. */
 void filch_stolen_await(filch_worker *worker, filch_strand *strand);
 
-/* ---- look.c
- * ------------------------------------------------------------------------------------ */
+/* ---- look.c ---------------------------------------------------------------------------------- */
 
 /*
  * After the push of the seat, before the sleep: wake a worker if there is work.
@@ -92,8 +85,7 @@ bool filch_pool_look_everywhere(filch_pool *pool);
  * Wake a worker if work is left, or a lookout is missing. */
 void filch_worker_leave_rest(filch_worker *worker);
 
-/* ---- bed.c
- * ------------------------------------------------------------------------------------- */
+/* ---- bed.c ----------------------------------------------------------------------------------- */
 
 /* Sleep until called. Meanwhile fire timers, if the worker is their watcher (until_ns is when the
  * first is due; otherwise FILCH_NEVER_NS), and be the lookout. False: the thread must end. */

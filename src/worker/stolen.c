@@ -17,7 +17,7 @@
 #define JOIN_SPINS 200
 #endif
 
-/* ---- the thief ---------------------------------------------------------------------------------- */
+/* ---- the thief ------------------------------------------------------------------------------- */
 
 static void run_stolen(filch_strand *self)
 {
@@ -46,7 +46,7 @@ filch_strand *filch_stolen_prepare(filch_worker *worker, filch_slot *task)
     return strand;
 }
 
-/* ---- the forker --------------------------------------------------------------------------------- */
+/* ---- the forker ------------------------------------------------------------------------------ */
 
 void filch_stolen_wait(filch_strand *strand, filch_slot *child)
 {

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thief: a worker without work takes tasks and ready strands from the others.
- *
- * Edges
- *   strand-shown  filch_worker_run in run.c -> filch_worker_steal   src/worker/README.md
+ * A thief: a worker without work takes tasks and ready strands from the others. README.md has the
+ * edges.
  */
 #include "worker/steps.h"
 
 #include "worker/lookout.h"
 
-/* Half of what lies in another worker's queue; all but the first into our own. */
+/* Take half of another worker's queue. All but the first go to the thief's own queue. */
 static filch_link *take_half(filch_worker *worker, filch_queue *from, filch_queue *to)
 {
     filch_link *rest, *first = filch_queue_take_half(from, &rest);
 
     if (rest) {
         filch_queue_push_list(to, rest);
-        /* Nobody saw it on the way. */
+        /* A sleeper that looked meanwhile found them in neither queue. */
         filch_pool_notify(worker->pool, worker);
     }
     return first;
 }
 
-/* With a deque for all, a guest may have stolen a task of somebody else: it gives it back, unless its forker waits for it already. */
+/* From a shared deque, a guest may have stolen a task of another filch_run. It gives the task back,
+ * unless the forker already waits for it. */
 static bool is_given_back(filch_worker *worker, filch_slot *task)
 {
     filch_strand *forker = filch_strand_of(task);
@@ -36,7 +35,8 @@ static bool is_given_back(filch_worker *worker, filch_slot *task)
     return true;
 }
 
-/* What another worker has beside the strand that it runs: strands to take over, jobs, tasks of strands that wait. */
+/* Take what another worker has besides the strand that it runs: ready strands (to take one over is
+ * to mug it, in the words of ProWS), jobs, tasks of parked strands. */
 static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
 {
     filch_link *link;
@@ -62,7 +62,6 @@ static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
     return NULL;
 }
 
-/* One round over all other workers. With `ask`, those that have nothing public are asked for more. */
 filch_strand *filch_worker_steal(filch_worker *worker, bool ask)
 {
     filch_pool *pool = worker->pool;
@@ -81,7 +80,7 @@ filch_strand *filch_worker_steal(filch_worker *worker, bool ask)
         filch_strand *victim = filch_load_acquire(&pool->workers[v]->strand);
         if (!victim)
             continue;
-        /* relaxed: a hint; at worst a guest helps somebody else for one task. */
+        /* relaxed: a hint; at worst a guest runs one task of another filch_run. */
         void *root = filch_load_relaxed(&victim->root);
         if (worker->root && worker->root != root)
             continue;
@@ -106,7 +105,6 @@ filch_strand *filch_worker_steal(filch_worker *worker, bool ask)
     return NULL;
 }
 
-/* A task of a strand that waits. */
 filch_strand *filch_worker_steal_parked(filch_worker *worker)
 {
     filch_slot *task;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop: resume, else take from outside, else steal, else search, else sleep. Its parts are in loop.h.
- *
- * Edges (src/sleep/README.md and src/wait/README.md say more)
- *   strand-shown     filch_worker_visit -> steal in find.c, filch_pool_look_everywhere in look.c
- *   strand-or-sleep  filch_worker_visit x filch_pool_look_everywhere in look.c
+ * The loop: find a strand and run it; else search, else sleep. Its steps are declared in steps.h.
+ * README.md has the order of the steps, and the edges.
  */
 #include "worker/steps.h"
 
@@ -13,14 +10,14 @@
 #include "worker/spin.h"
 #include "worker/thread.h"
 
-/* A searcher asks for work after this many rounds without any: a question costs the victim a cache miss, and work
- * that comes in the next moment needs none. */
+/* A searcher asks for work after this many rounds without any. A question costs the victim a cache
+ * miss, and is not needed if work comes in the next moment. */
 #define ROUNDS_BEFORE_ASKING 6
 
 static _Thread_local const filch_visit *self_visit;
 
-/* Not inlined: a compiler keeps the address of a thread-local variable over a switch to a strand that comes back
- * on another thread. */
+/* Not inlined: a compiler may keep the address of a thread-local variable across a call in which
+ * the strand moves to another thread. */
 __attribute__((noinline)) const filch_visit *filch_visit_self(void)
 {
     const filch_visit *visit = self_visit;
@@ -41,9 +38,10 @@ filch_worker *filch_worker_self_in(const filch_pool *pool)
     return visit ? visit->worker : NULL;
 }
 
-/* ---- search ------------------------------------------------------------------------------------ */
+/* ---- search ---------------------------------------------------------------------------------- */
 
-/* A searcher has found something. Others may have published meanwhile and counted on it, and taken back what they published; or they count on it to become the lookout. */
+/* A searcher has found work. Other workers may have counted on it: to take what they published (and
+ * perhaps took back since), or to become the lookout. */
 static void stop_searching(filch_worker *worker)
 {
     if (filch_sleep_found(&worker->pool->sleep))
@@ -56,14 +54,15 @@ static unsigned awake_count(filch_pool *pool)
            filch_sleep_sleeper_count(&pool->vacant);
 }
 
-/* Spinning pays only while the one we wait for has a CPU to run on. */
+/* Spinning pays only while the workers that may produce work have CPUs to run on. */
 static bool may_spin(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
     return awake_count(pool) <= pool->topology.cpu_count;
 }
 
-/* Look for work until there is some, or time is up, or `job` is complete. */
+/* Look for work until there is some, the spin time is over, `job` is complete, or (without a job)
+ * the pool stops. */
 static filch_strand *search(filch_worker *worker, filch_job *job)
 {
     filch_strand *strand = filch_worker_find(worker, false);
@@ -73,7 +72,7 @@ static filch_strand *search(filch_worker *worker, filch_job *job)
         /* relaxed: a hint; the sleep that follows looks again. */
         if (job ? filch_job_is_done(job) : filch_load_relaxed(&worker->pool->stopping))
             break;
-        /* Now and then: the clock takes as long as a round. */
+        /* Only every fourth round: reading the clock takes as long as a round. */
         if (round % 4 == 1 && (!may_spin(worker) || filch_spin_is_over(worker, since)))
             break;
         filch_pause();
@@ -84,7 +83,7 @@ static filch_strand *search(filch_worker *worker, filch_job *job)
     return strand;
 }
 
-/* Who sits here does not go on with what it should run next. */
+/* This thread will not run worker->next, so queue it for other workers. */
 static void pass_on(filch_worker *worker)
 {
     filch_strand *next = worker->next;
@@ -94,9 +93,10 @@ static void pass_on(filch_worker *worker)
     filch_pool_notify(worker->pool, worker);
 }
 
-/* ---- a pool's thread --------------------------------------------------------------------------- */
+/* ---- a pool's thread ------------------------------------------------------------------------- */
 
-/* After a sleep nothing is in this core's caches. Fetch what the first task needs all at once, and not one after the other. */
+/* After a sleep nothing is in this core's caches. Prefetch what the first task needs, so that these
+ * cache misses overlap. */
 static void fetch_cold(filch_worker *worker)
 {
     /* relaxed: a guess. */
@@ -117,14 +117,14 @@ void *filch_worker_main(void *argument)
 {
     filch_worker *worker = argument;
     filch_pool *pool = worker->pool;
-    bool searching =
-        !worker->next; /* whoever started us has a strand for us, or counted us as searcher */
-
+    /* The waker has handed over a strand, or has counted this worker as a searcher. */
+    bool searching = !worker->next;
     const filch_visit visit = {.worker = worker};
     filch_overflow overflow;
     set_self(&visit);
     if (pool->options.on_start) {
-        /* It may take long, or wait for a task that another worker has: nobody may count on this one meanwhile. */
+        /* The hook may take long, or wait for a task that another worker must run. So nobody may
+         * count on this worker meanwhile. */
         if (searching)
             stop_searching(worker);
         else
@@ -154,14 +154,15 @@ void *filch_worker_main(void *argument)
         uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
         bool is_lookout = filch_lookout_begin(worker);
         if (!filch_worker_look_once_more(worker, may_run)) {
-            /* As somebody from outside: the seat may be another's by now. */
+            /* As a thread from outside: another thread may hold the seat by now. */
             set_self(NULL);
             filch_pool_refuse(pool, 0);
             set_self(&visit);
         }
-        filch_pool_gave_seat(pool); /* a destroyer ends us in bed */
+        filch_pool_gave_seat(pool); /* filch_pool_destroy ends a thread only in its bed */
         filch_count(worker, FILCH_COUNT_sleeps);
-        /* There is time to tidy up, unless others count on our looks; relaxed: until we are called, at the latest when we would sleep. */
+        /* Return memory to the system, unless others count on the lookout's looks. relaxed: a hint;
+         * a call that this load misses, filch_worker_sleep sees. */
         while (!is_lookout && filch_strands_trim(&pool->strands) &&
                filch_load_relaxed(&worker->seat.bed) == FILCH_BED_EMPTY &&
                !filch_timers_are_due(&pool->timers))
@@ -180,7 +181,7 @@ void *filch_worker_main(void *argument)
     return NULL;
 }
 
-/* ---- a guest ----------------------------------------------------------------------------------- */
+/* ---- a guest --------------------------------------------------------------------------------- */
 
 bool filch_worker_visit(filch_worker *worker, filch_job *job)
 {
@@ -188,7 +189,8 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     const filch_visit visit = {worker, filch_visit_self()};
     bool is_guest = filch_worker_self_in(pool) != worker;
 
-    /* The seat may be ours already, further out on this stack: its loop goes on when we return. */
+    /* If this thread holds the seat already, an outer loop on this stack goes on when we return.
+     * Save what belongs to it. */
     filch_context native = worker->native;
     /* relaxed: own variable. */
     filch_strand *outer_strand = filch_load_relaxed(&worker->strand);
@@ -215,7 +217,9 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     while (strand) {
         filch_worker_run(worker, strand);
         bool is_over = job && (worker->has_waited || filch_job_is_done(job));
-        /* By a rare race it has run a task of somebody else, whose forker waited for it; or it leaves. relaxed: the strand is ours. */
+        /* Pass the next strand on if the guest leaves. Also if the strand belongs to another
+         * filch_run: by a rare race the guest has completed a task that this strand waited for.
+         * relaxed: the strand is ours. */
         if (worker->next && job &&
             (worker->has_waited || filch_load_relaxed(&worker->next->root) != job))
             pass_on(worker);
@@ -230,10 +234,10 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
         filch_strand_arm(outer_strand);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, outer_strand);
-    /* Who looked meanwhile did not see what it had public before. */
+    /* Thieves that looked meanwhile did not see the public tasks of the outer strand. */
     if (outer_strand && filch_strand_has_public(outer_strand))
         filch_pool_notify(pool, worker);
-    /* In a hook the caller will block, and come to no loop. */
+    /* In a hook there is no outer strand: the caller will block, and does not come to its loop. */
     if (!is_guest && !outer_strand)
         filch_worker_pay_watch(worker);
     if (is_guest) {
