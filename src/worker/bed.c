@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread sleeps: in bed, or away, where the kernel's events come. The protocol is in src/sleep/README.md.
+ * A thread sleeps: in its bed, which is a futex, or in its source (its bed is AWAY then). The
+ * protocols are in src/sleep/README.md and README.md.
  */
 #include "worker/steps.h"
 
@@ -8,7 +9,8 @@
 #include "worker/lookout.h"
 #include "worker/source.h"
 
-/* In bed, or away: until called (CALLED, ENDED), or time is up, or something has happened (EMPTY). */
+/* Sleep until the thread is called (returns CALLED or ENDED), or until time is up or an event comes
+ * (EMPTY). */
 static enum filch_bed_state nap(filch_worker *worker, const struct timespec *timeout)
 {
     filch_source *source = filch_worker_source(worker);
@@ -21,12 +23,13 @@ static enum filch_bed_state nap(filch_worker *worker, const struct timespec *tim
         source->hush(source);
     if (is_watching)
         filch_source_unwatch(source);
-    /* Nearly always, it is we who are woken. */
+    /* This wakes a worker, nearly always the calling one. */
     filch_pool_resume(worker->pool, strands);
     return is_away ? bed : filch_seat_nap(&worker->seat, timeout);
 }
 
-/* What is due is ended in bed: the seat may be somebody else's by then, so nothing of the worker's own is touched but what is its thread's. */
+/* Until the thread is called, another thread may hold the seat. So the loop below touches nothing
+ * of the worker's own but what belongs to its thread. */
 bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout)
 {
     filch_pool *pool = worker->pool;
@@ -53,10 +56,12 @@ bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout
             is_lookout = bed == FILCH_BED_EMPTY ? filch_lookout_look(worker)
                                                 : (filch_lookout_end(worker), false);
     } while (bed == FILCH_BED_EMPTY);
-    /* A lookout that is called to search looks after what it has left when it stops searching; one that has a strand does so now. */
+    /* Others may have counted on the lookout. If it was called to search, it looks for what is left
+     * when it stops searching. If it was handed a strand, it does so now. */
     if (was_lookout && worker->next)
         filch_worker_leave_rest(worker);
-    /* Whoever watched and was called for something else looks for another to watch, once it has found something to run. */
+    /* A worker that watched a source or the timers, and was called for other work, wakes another
+     * one to watch, once it has found something to run. */
     worker->owes_watch = filch_source_is_alone(worker);
     if (until_ns != FILCH_NEVER_NS && filch_timers_unwatch(&pool->timers, worker))
         worker->owes_watch = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters of filch/trace.h, read: each worker writes its own, and a reader adds them up.
+ * Read the counters of filch/trace.h: each worker writes its own, and a reader adds them up.
  */
 #include "worker/worker.h"
 
@@ -9,7 +9,7 @@
 
 static void add(filch_counters *sum, const filch_worker *worker)
 {
-    /* relaxed: a count that its worker goes on changing. */
+    /* relaxed: a count that its worker keeps changing. */
 #define ADD(name) sum->name += filch_load_relaxed(&worker->counters[FILCH_COUNT_##name]);
     FILCH_COUNTERS(ADD)
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a pool is doing, in words, for people who wonder why it does not go on.
+ * Print what a pool is doing, for people who wonder why it does not go on.
  *
- * Reads what others write meanwhile, without stopping them: only words that are atomic, and the list of strands under its lock.
+ * Workers are not stopped. So this reads only atomic words, and the list of strands under its lock.
  */
 #include "worker/worker.h"
 
@@ -11,7 +11,7 @@
 static int worker_of(const filch_pool *pool, const filch_strand *strand)
 {
     for (unsigned i = 0; i < pool->worker_count; i++)
-        /* relaxed: for people. */
+        /* relaxed: only printed. */
         if (filch_load_relaxed(&pool->workers[i]->strand) == strand)
             return (int)i;
     return -1;
@@ -28,7 +28,7 @@ static void print_strand(filch_strand *strand, void *context)
     dump *d = context;
     const filch_pool *pool = d->pool;
     FILE *out = d->out;
-    /* relaxed: for people, all of this. */
+    /* relaxed: only printed, all of this. */
     const char *at = filch_load_relaxed(&strand->waits_at);
     uint64_t word = filch_load_relaxed(&strand->wait.word),
              split = filch_load_relaxed(&strand->split.word);
@@ -58,14 +58,14 @@ int filch_pool_dump(filch_pool *pool, FILE *out)
 
     if (!pool || !out)
         return -EINVAL;
-    /* relaxed: for people. */
+    /* relaxed: only printed. */
     fprintf(out, "pool '%s': %u workers, %u asleep; %u tasks from outside, %u waiting to run\n",
             pool->options.name, pool->worker_count, filch_sleep_sleeper_count(&pool->sleep),
             filch_load_relaxed(&pool->pending) & ~FILCH_POOL_AWAITED,
             filch_load_relaxed(&pool->inject.count));
     for (unsigned i = 0; i < pool->worker_count; i++) {
         filch_worker *worker = pool->workers[i];
-        /* relaxed: for people. */
+        /* relaxed: only printed. */
         uint32_t ready = filch_load_relaxed(&worker->ready.count),
                  spawned = filch_load_relaxed(&worker->spawned.count);
         if (ready + spawned > 0)

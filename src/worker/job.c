@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The edges are in job.h.
+ * job.h has the states, README.md the edges.
  */
 #include "worker/job.h"
 
 #include "base/clock.h"
 
-/* From now on the one who ends it wakes us. False: it is done. */
+/* Mark the job AWAITED: the worker that completes it will wake this thread. False: it is done. */
 static bool will_wake(filch_job *job)
 {
     uint32_t state = FILCH_JOB_PENDING;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Is there work that nobody has? The last look before a sleep.
- *
- * Edges (src/sleep/README.md says more)
- *   queued-or-sleep  filch_queue_push, filch_sleep_pop x filch_sleep_push, filch_pool_look_for_ready
- *   strand-shown     filch_worker_run in run.c -> filch_pool_look_everywhere
- *   strand-or-sleep  filch_worker_run in run.c x filch_pool_look_everywhere
+ * Is there work that no worker has? The last look before a sleep, and after a search. README.md has
+ * the edges.
  */
 #include "worker/steps.h"
 

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The edges are in lookout.h.
+ * README.md has the rules and the edges.
  */
 #include "worker/lookout.h"
 
 #include "base/clock.h"
 #include "worker/source.h"
 
-/* Strands that lie in the queue longer than this are not about to be taken by their worker. */
+/* A thief leaves ready strands to their worker for this long. */
 #define LYING_NS 2000
 
-/* So many would lie longer, whatever their worker does. */
+/* More ready strands than this would lie longer, whatever their worker does. */
 #define MANY 16
 
-/* A worker that has come to its loop less often than this since the last look does not pass messages to and fro. */
+/* A worker that came to its loop less often than this since the last look does not exchange
+ * messages between its tasks. */
 #define BUSY_TURNS 8
 
-/* While operations are in flight, but their threads wait for them themselves, it stays for so many looks: they may begin to compute at any time. */
+/* While operations are in flight, but their threads wait for them, the lookout stays for this many
+ * looks: these threads may begin to compute at any time. */
 #define QUIET_LOOKS 50
 
 void filch_lookout_notify(filch_worker *worker, uint32_t ready_count)
@@ -37,14 +39,15 @@ static uint32_t turn_of(filch_worker *worker)
     return filch_load_relaxed(&worker->turn);
 }
 
-/* The rest of the role's duty is then somebody else's. */
+/* From now on nobody may count on the lookout. Its worker must then look for what is left. */
 static void stop(filch_pool *pool)
 {
     /* seq_cst [ready-or-lookout], [source-or-lookout] */
     filch_store_seq_cst(&pool->lookout, 0);
 }
 
-/* Is the source of this worker alone? Not for one who has the same, and is in bed: it waits there itself, or finds that another does. */
+/* Is the source of `worker` alone, and not also the source of `self`? On its way to sleep, `self`
+ * watches its own source, or finds that another thread does. */
 static bool is_alone_beside(filch_worker *self, filch_worker *worker)
 {
     return filch_source_is_alone(worker) &&
@@ -86,7 +89,8 @@ void filch_lookout_end(filch_worker *self)
     stop(self->pool);
 }
 
-/* What has happened at the source of a worker that has not come to its loop since the last look. True: go on looking. */
+/* Reap completions for a worker that has not come to its loop since the last look. True: its source
+ * is alone, so stay the lookout. */
 static bool look_after(filch_worker *self, filch_worker *worker, bool has_turned)
 {
     filch_pool *pool = self->pool;
@@ -147,7 +151,7 @@ bool filch_lookout_may_take(filch_worker *thief, filch_worker *victim)
     bool is_old = ticks - glimpse->ticks > filch_clock_ticks_in(LYING_NS);
     if (glimpse->victim == victim->index + 1 && turn - glimpse->turn < count)
         return is_old;
-    /* What was seen of another victim is kept until it can be used. */
+    /* A glimpse of another victim stays until it is old enough to be used. */
     if (glimpse->victim != victim->index + 1 && !is_old)
         return false;
     *glimpse = (filch_glimpse){victim->index + 1, turn, ticks};

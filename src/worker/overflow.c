@@ -12,10 +12,10 @@
 
 #define SIGNAL_STACK_BYTES ((size_t)32 << 10)
 
-/* One signal, one handler for the process: the only state that pools share. */
+/* A process has one handler for SIGSEGV, so all pools share this. */
 static filch_lock lock;
 static unsigned user_count;
-static bool is_installed; /* and maybe called by a handler that came later */
+static bool is_installed; /* perhaps below a handler that was installed later and calls ours */
 static struct sigaction previous;
 
 static void report(const filch_pool *pool, const filch_strand *strand)
@@ -44,7 +44,7 @@ static void on_segv(int number, siginfo_t *info, void *ucontext)
     } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
         previous.sa_handler(number);
     } else {
-        /* The instruction is repeated on return, and this time ends the program. */
+        /* On return the instruction runs again, and the signal ends the program. */
         signal(SIGSEGV, SIG_DFL);
     }
 }
@@ -70,7 +70,7 @@ void filch_overflow_remove(void)
     struct sigaction current;
 
     filch_lock_acquire(&lock);
-    /* Somebody may have installed another since, which calls ours: then ours stays. */
+    /* If another handler was installed since, it may call ours: then ours stays. */
     if (--user_count == 0 && sigaction(SIGSEGV, NULL, &current) == 0 &&
         (current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_segv)
         is_installed = sigaction(SIGSEGV, &previous, NULL) != 0;

@@ -12,7 +12,7 @@ void filch_parked_add(filch_parked *parked, filch_strand *strand)
     if (strand->parked_next)
         strand->parked_next->parked_to = &strand->parked_next;
     parked->first = strand;
-    /* relaxed: the strand is ours; [strand-waits] carries it to who runs it next. */
+    /* relaxed: the strand is ours; [strand-waits] carries it to the worker that runs it next. */
     filch_store_relaxed(&strand->parked_in, parked);
     /* seq_cst [parked-or-sleep] */
     filch_fetch_add_seq_cst(&parked->count, 1);
@@ -24,9 +24,10 @@ static void unlink_strand(filch_parked *parked, filch_strand *strand)
     *strand->parked_to = strand->parked_next;
     if (strand->parked_next)
         strand->parked_next->parked_to = strand->parked_to;
-    /* relaxed: under the lock; only a count too low would hurt. */
+    /* relaxed: under the lock. A reader without the lock may see a count that is too high, which
+     * does no harm. */
     filch_fetch_add_relaxed(&parked->count, -1u);
-    /* release [off-list]: who finds it so need not take the lock. */
+    /* release [off-list]: a thread that reads NULL need not take the lock. */
     filch_store_release(&strand->parked_in, NULL);
 }
 
@@ -37,7 +38,7 @@ void filch_parked_remove(filch_strand *strand)
     if (!parked)
         return;
     filch_lock_acquire(&parked->lock);
-    /* relaxed: under the lock. A thief may have taken it off meanwhile. */
+    /* relaxed: under the lock. A thief may have removed it meanwhile. */
     if (filch_load_relaxed(&strand->parked_in))
         unlink_strand(parked, strand);
     filch_lock_release(&parked->lock);
@@ -47,7 +48,7 @@ bool filch_parked_steal(filch_parked *parked, void *root, filch_slot **task)
 {
     bool is_won = false;
 
-    /* relaxed: a hint; whoever goes to sleep looks again with filch_parked_is_empty. */
+    /* relaxed: a hint; a worker that goes to sleep calls filch_parked_is_empty. */
     if (filch_load_relaxed(&parked->count) == 0)
         return false;
     filch_lock_acquire(&parked->lock);
@@ -73,7 +74,8 @@ void filch_parked_refuse(filch_parked *parked, filch_link ***last)
 {
     filch_lock_acquire(&parked->lock);
     for (filch_strand *strand = parked->first; strand; strand = strand->parked_next) {
-        /* While it is in the list nobody runs it, so that this is the wait with which it came here. */
+        /* Nobody runs a strand while it is in the list, so this is the wait with which it came
+         * here. */
         if (strand->is_firm || !filch_strand_has_public(strand) ||
             filch_wait_refuse(&strand->wait) != FILCH_WAIT_RESUME)
             continue;

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A strand is run: what runs on it, and what becomes of it when it has left its stack.
- *
- * Edges (src/sleep/README.md and src/wait/README.md say more)
- *   task-done        run_stolen -> await_child
- *   job-done         finish_job -> await_job, filch_job_wait
- *   strand-waits     await_child, await_job -> run_stolen, finish_job
- *   strand-shown     filch_worker_run -> steal in find.c, filch_pool_look_everywhere in look.c
- *   strand-or-sleep  filch_worker_run x filch_pool_look_everywhere in look.c
+ * Run a strand: what runs on it, how it leaves its stack, and what the loop does with it then.
+ * README.md has the edges; stolen.c runs stolen tasks, and has the wait for them.
  */
 #include "worker/steps.h"
 
@@ -15,19 +9,21 @@
 #include "worker/lookout.h"
 #include "worker/source.h"
 
-/* ---- what runs on it ------------------------------------------------------------------------- */
+/* ---- on the strand --------------------------------------------------------------------------- */
 
-/* The last touch of a job that somebody waits for, unless it is a strand: that goes on when we say so. */
+/* The job of a filch_run is done: wake its waiter. After the exchange the waiter may free the job,
+ * unless it is a strand that has left its stack: that one goes on only when it is resumed. */
 static void finish_job(filch_job *job)
 {
     /* release [job-done], acquire [strand-waits] */
     switch (filch_exchange_acq_rel(&job->state, FILCH_JOB_DONE)) {
     case FILCH_JOB_AWAITED:
-        /* The job may be gone; waking needs only its address. */
+        /* The job may be freed by now; waking needs only its address. */
         filch_futex_wake(&job->state, 1);
         break;
     case FILCH_JOB_SUSPENDED: {
-        /* The waiter keeps its pool alive until it goes on; from then on we do, until we have let go of it. */
+        /* The waiter keeps its pool alive until it is resumed. From then on filch_pool_begin does,
+         * until filch_pool_end. */
         filch_pool *pool = job->waiter_pool;
         filch_strand *waiter = job->waiter;
         waiter->link.next = NULL;
@@ -64,7 +60,7 @@ filch_strand *filch_worker_prepare(filch_worker *worker, void (*body)(filch_stra
     strand->open_forks = 0;
     strand->keeps_all = false;
     strand->at_end = NULL;
-    /* relaxed: a hint for guests that choose whom to help. */
+    /* relaxed: a hint for guests that choose a victim. */
     filch_store_relaxed(&strand->root, root);
     return strand;
 }
@@ -79,11 +75,11 @@ filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link)
     return strand;
 }
 
-/* ---- it leaves its stack --------------------------------------------------------------------- */
+/* ---- the strand leaves its stack ------------------------------------------------------------- */
 
 bool filch_strand_can_leave(const filch_strand *strand)
 {
-    /* In the child of a fork() made by its task there is no loop to leave the strand to. */
+    /* In a child of a fork() that the task made, there is no loop to return to. */
     return strand && strand->worker && filch_pool_is_alive(strand->pool);
 }
 
@@ -94,7 +90,7 @@ void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what)
     worker->leave = why;
     worker->waits_for = what;
     if (why == FILCH_LEAVE_FOR_CHILD || why == FILCH_LEAVE_FOR_JOB)
-        /* relaxed: for those who look from outside. */
+        /* relaxed: only for filch_pool_dump. */
         filch_store_relaxed(&strand->waits_at,
                             why == FILCH_LEAVE_FOR_CHILD ? "a stolen task" : "a filch_run");
     filch_strand_leave(strand);
@@ -114,9 +110,9 @@ void filch_worker_wait(filch_job *job)
         filch_worker_leave(strand, FILCH_LEAVE_FOR_JOB, job);
 }
 
-/* ---- it has left it -------------------------------------------------------------------------- */
+/* ---- the strand has left its stack ----------------------------------------------------------- */
 
-/* To wait for a filch_run in a task. */
+/* It waits for the job of a filch_run. If the job is done, it goes on. */
 static void await_job(filch_worker *worker, filch_strand *strand)
 {
     filch_job *job = worker->waits_for;
@@ -130,7 +126,8 @@ static void await_job(filch_worker *worker, filch_strand *strand)
         worker->next = strand;
 }
 
-/* To wait for the end of strand->wait. Tasks that it leaves behind can be stolen, and so are shown before anybody can resume it. */
+/* It waits for the end of strand->wait. If it has public tasks, it is parked, so that thieves find
+ * them. That comes first: after filch_wait_park another worker may resume the strand. */
 static void await_end(filch_worker *worker, filch_strand *strand)
 {
     filch_pool *pool = worker->pool;
@@ -165,7 +162,7 @@ static void leave(filch_worker *worker, filch_strand *strand)
         if (filch_strand_has_public(strand))
             filch_parked_add(&worker->parked, strand);
         if (worker->is_visited) {
-            /* The guest leaves. */
+            /* The guest leaves, so any worker of the pool may go on with the strand. */
             filch_queue_push(&worker->pool->ready, &strand->link);
             filch_pool_notify(worker->pool, worker);
         } else {
@@ -201,17 +198,19 @@ void filch_worker_run(filch_worker *worker, filch_strand *strand)
     filch_worker_pay_watch(worker);
     filch_parked_remove(strand);
     strand->worker = worker;
-    /* The first fork looks whether somebody is idle: who went to sleep meanwhile did not see this strand. */
+    /* The strand's first fork checks for idle workers: those that went to sleep before the store
+     * below did not see this strand. */
     filch_strand_arm(strand);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, strand);
-    /* Of a strand that waited, tasks may still be there. Who looked meanwhile found it neither among those that wait nor here. */
+    /* A strand that waited may still have public tasks. A worker that looked meanwhile found it
+     * neither parked nor here. */
     if (filch_strand_has_public(strand))
         filch_pool_notify(worker->pool, worker);
 
     filch_strand_enter(strand, &worker->native);
 
-    /* relaxed: thieves may find it for a while yet, and empty. */
+    /* relaxed: thieves may still see the strand for a while, without tasks. */
     filch_store_relaxed(&worker->strand, NULL);
     leave(worker, strand);
 }

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No memory for another strand. As long as somebody runs, that costs parallelism only. When all strands that there are wait, perhaps for a task that cannot begin, nobody would ever
- * go on. So who goes to sleep last, and finds neither a strand for a task nor one that may go on, ends spawned tasks with an error; and if that helps nobody, the waits of those whose forks nobody can
- * run: with -ENOMEM, and who waited runs these forks when it joins them.
+ * There is no memory for another strand.
  *
- * The last one is who finds all seats on the stacks after it has pushed its own. Spare strands are on their shelves by then; if one is there, who put it there has looked for work after that.
+ * As long as a worker works, this costs parallelism only. But if all strands wait, perhaps for a
+ * task that cannot begin, none of them would ever go on. So the worker that goes to sleep last, and
+ * finds neither a strand for a task nor one that can go on, fails with -ENOMEM:
+ *
+ * 1. jobs that have not begun and can be refused: spawned into a scope, or submitted with a future;
+ * 2. if no strand can go on then, the waits of strands whose forked tasks cannot be run. Such a
+ *    strand runs these tasks itself when it joins them.
+ *
+ * The last worker is the one that finds all seats on the stacks after it has pushed its own. Spare
+ * strands are on their shelves by then. If a shelf has one, the worker that put it there has looked
+ * for work after that.
  */
 #include "worker/steps.h"
 

@@ -12,7 +12,7 @@
 
 #include "strand/inherit.h"
 
-/* A join that finds its child stolen looks this often for its end, before it leaves the strand. */
+/* A join that finds its child stolen polls its state this often before it leaves the strand. */
 #ifndef JOIN_SPINS /* the model checker has fewer */
 #define JOIN_SPINS 200
 #endif
@@ -22,14 +22,15 @@
 static void run_stolen(filch_strand *self)
 {
     filch_slot *task = self->argument;
-    /* relaxed: claimed by [task-ready]; all that the forker may have done since is to say that it waits. */
+    /* relaxed: claimed by [task-ready]. Since then the forker can only have set AWAITED. */
     uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
 
     ((filch_thunk *)thunk)(filch_split_slots(&self->split), task);
 
     if (self->at_end)
         self->at_end(self);
-    /* release [task-done], acquire [strand-waits]. The slot is its forker's again after this. */
+    /* release [task-done], acquire [strand-waits]. After this the slot belongs to its forker
+     * again. */
     uintptr_t state = filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
     if (state & FILCH_TASK_AWAITED)
         self->worker->next = filch_strand_of(task);
@@ -37,7 +38,7 @@ static void run_stolen(filch_strand *self)
 
 filch_strand *filch_stolen_prepare(filch_worker *worker, filch_slot *task)
 {
-    /* relaxed: its strand's root cannot change while the task is ours. */
+    /* relaxed: the root of the forker's strand cannot change while the task is ours. */
     filch_strand *strand = filch_worker_prepare(worker, run_stolen, task,
                                                 filch_load_relaxed(&filch_strand_of(task)->root));
 
@@ -56,12 +57,15 @@ void filch_stolen_wait(filch_strand *strand, filch_slot *child)
             return;
         filch_pause();
     }
-    /* The worker's loop enters us again when it is complete; until then it does other work. */
+    /* The strand is entered again when the child is complete. Until then the worker does other
+     * work. */
     filch_worker_leave(strand, FILCH_LEAVE_FOR_CHILD, child);
 }
 
-/* Of a strand that waits for a stolen child the older tasks were stolen before, unless its deque is one that is claimed from: thieves may have come for the
- * child first, and what it waits for may be done by one that is left. */
+/* Does a strand that waits for a stolen child have tasks left to steal? Not on the split stack and
+ * the last-in-first-out deques: there, all older tasks were stolen before. From the deques that are
+ * claimed from, thieves may have taken the child first, and the child may depend on an older
+ * task. */
 static bool show_older(filch_strand *strand)
 {
     const filch_kind *kind = strand->kind;
@@ -73,7 +77,6 @@ static bool show_older(filch_strand *strand)
     return kind->has_public(strand->deque);
 }
 
-/* To wait for a stolen child. */
 void filch_stolen_await(filch_worker *worker, filch_strand *strand)
 {
     filch_pool *pool = worker->pool;
@@ -85,8 +88,9 @@ void filch_stolen_await(filch_worker *worker, filch_strand *strand)
     filch_count(worker, FILCH_COUNT_suspensions);
     if (has_public)
         filch_parked_add(&worker->parked, strand);
-    /* release [strand-waits]: from here on the strand belongs to whoever completes the child.
-     * acquire [task-done]: or it is complete. Or it was given back, and the join takes it itself. */
+    /* release [strand-waits]: if this succeeds, the strand belongs to the thread that completes the
+     * child. acquire [task-done]: if not, the child is complete; or it was given back (OFFERED),
+     * and the join takes it itself. */
     if (state == FILCH_TASK_DONE || (state & FILCH_TASK_OFFERED) ||
         !filch_cas_acq_rel(&child->state, &state, state | FILCH_TASK_AWAITED))
         worker->next = strand;

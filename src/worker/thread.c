@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The kernel keeps 15 characters: shorten the pool's name, not what follows it. */
+/* The kernel keeps 15 characters: shorten the pool's name, not the suffix. */
 static void set_name(const filch_pool *pool, const char *rest)
 {
     char name[16];
@@ -16,8 +16,9 @@ static void set_name(const filch_pool *pool, const char *rest)
 
 #define ANY_CPU UINT_MAX
 
-/* On one CPU of the topology, or on all that the pool may use: a thread is started by whoever has work for it, and that one may have
- * been kept to a single CPU. A CPU that went away meanwhile is no reason to fail. */
+/* Let the thread run on one CPU of the topology, or on all CPUs that the pool may use. A thread
+ * inherits the CPUs of the thread that started it, which may have been pinned. Errors are ignored:
+ * a CPU may have gone offline meanwhile. */
 static void set_affinity(const filch_pool *pool, unsigned cpu)
 {
     const filch_topology *topology = &pool->topology;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The edges are in timer.h.
+ * README.md has the protocol and its edge.
  */
 #include "worker/timer.h"
 
@@ -8,7 +8,7 @@
 
 #define TICK_SHIFT 14
 
-/* The first tick at which it is due, and the time when a tick begins. */
+/* The first tick that does not begin before `ns`. */
 static uint64_t tick_of(uint64_t ns)
 {
     uint64_t tick = ns >> TICK_SHIFT;
@@ -41,7 +41,7 @@ bool filch_timer_start(filch_timers *timers, filch_timer *timer, uint64_t deadli
     uint64_t tick = tick_of(deadline_ns);
 
     filch_lock_acquire(&timers->lock);
-    /* An empty wheel may have stood still for long: what comes would begin on a high level. */
+    /* An empty wheel may have stood still for long: a new entry would start on a high level. */
     if (filch_wheel_next(&timers->wheel) == FILCH_WHEEL_NEVER)
         filch_wheel_advance(&timers->wheel, filch_clock_ns() >> TICK_SHIFT);
     filch_wheel_insert(&timers->wheel, &timer->entry, tick);
@@ -57,13 +57,15 @@ void filch_timer_stop(filch_timers *timers, filch_timer *timer)
 {
     filch_lock_acquire(&timers->lock);
     filch_wheel_remove(&timers->wheel, &timer->entry);
-    /* next_ns stays: somebody wakes up once too often, and no one has to look for the next. */
+    /* next_ns stays: at worst a worker wakes up for nothing, and stopping needs no search for the
+     * next timer. */
     filch_lock_release(&timers->lock);
 }
 
 bool filch_timers_is_unwatched(filch_timers *timers)
 {
-    /* seq_cst [timer-or-sleep]. relaxed: written by the watcher, who looks at next_ns after that. */
+    /* seq_cst [timer-or-sleep]. relaxed: the watcher writes watched_ns, and then
+     * reads next_ns. */
     return filch_load_seq_cst(&timers->next_ns) < filch_load_relaxed(&timers->watched_ns);
 }
 
@@ -101,7 +103,7 @@ bool filch_timers_unwatch(filch_timers *timers, const void *self)
 
 bool filch_timers_are_due(filch_timers *timers)
 {
-    /* relaxed: a hint; who goes to sleep looks again. */
+    /* relaxed: a hint; a worker that goes to sleep reads it again. */
     uint64_t next_ns = filch_load_relaxed(&timers->next_ns);
     return next_ns != FILCH_NEVER_NS && filch_clock_ns() >= next_ns;
 }
@@ -126,7 +128,7 @@ filch_link *filch_timers_fire(filch_timers *timers)
     while ((due = filch_wheel_advance(&timers->wheel, now)))
         for (; due; due = next) {
             filch_timer *timer = (filch_timer *)due;
-            /* Whoever is ended may go on at once, and take the timer along. */
+            /* A waiter that is resumed may run at once and free its timer. */
             next = due->next;
             (timer->fire ? timer->fire : end_wait)(timer, &last);
         }

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waking: a publisher takes the seat of a sleeping worker and calls its thread, or starts one.
+ * Wake a worker: take the seat of a sleeping one and call its thread, or start the thread.
  *
- * src/sleep/README.md has the protocol: who may take a seat, and why no task waits while a worker
- * sleeps.
+ * src/sleep/README.md has the protocol: which thread may take a seat, and why no task waits while a
+ * worker sleeps.
  */
 #include "base/fault.h"
 #include "worker/worker.h"
 
-/* Wake the thread of a seat, or start it. False: there is none to be had. */
+/* Wake the thread of a seat, or start it. False: it cannot be started. */
 static bool call(filch_pool *pool, filch_worker *worker)
 {
     if (worker->has_thread) {
         filch_seat_call(&worker->seat, FILCH_BED_CALLED);
         return true;
     }
-    /* Before it starts: the next to look is whoever takes the seat after the thread gave it back. */
+    /* Set it before the thread starts: once it runs, it may give the seat back, and the next taker
+     * of the seat reads this. */
     worker->has_thread = true;
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&pool->thread_count, 1);
-    /* In the child of a fork() made by a task, which goes on forking, none: when it returns, the pool is made anew under the thread. */
+    /* In the child of a fork() made by a task that goes on to fork tasks, start no thread: once the
+     * task has returned, the pool is rebuilt, and the thread would still use it. */
     if (filch_pool_is_alive(pool) && !filch_fault(FILCH_FAULT_THREAD) &&
         pthread_create(&worker->thread, NULL, filch_worker_main, worker) == 0) {
-        /* relaxed: a hint for who waits, and looks again. */
+        /* relaxed: a hint for filch_pool_help, which is called again. */
         filch_store_relaxed(&pool->has_threads, 1);
         return true;
     }
@@ -32,7 +34,7 @@ static bool call(filch_pool *pool, filch_worker *worker)
     return false;
 }
 
-/* Do without this worker from now on; a guest may still sit there. */
+/* The seat has no thread, and gets none any more. Guests may still take it. */
 static void vacate(filch_pool *pool, unsigned seat)
 {
     /* relaxed: a count. */
