@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ways into a pool from outside: a thread that has a task run takes a free seat and helps, or waits; others put something into a queue. Where no thread can be started, whoever comes from
- * outside does the work.
+ * The ways into a pool from outside. A thread in filch_run takes a free seat and helps, or waits.
+ * Other calls queue a job or a strand. If a pool can start no thread, threads from outside do the
+ * work.
  *
  * Edges
  *   pending  filch_pool_end -> filch_pool_wait   carries all that the tasks did.
@@ -18,18 +19,19 @@
 
 void filch_pool_begin(filch_pool *pool)
 {
-    /* relaxed: the caller may use the pool, so it is not being destroyed. */
+    /* relaxed: the caller has the right to use the pool, so it is not being destroyed. */
     filch_fetch_add_relaxed(&pool->pending, 1);
 }
 
 void filch_pool_end(filch_pool *pool)
 {
-    /* release [pending]. The pool may be gone after this; waking needs only its address. */
+    /* release [pending]. The pool may be freed after this; waking needs only its address. */
     if (filch_fetch_add_release(&pool->pending, -1u) == (FILCH_POOL_AWAITED | 1))
         filch_futex_wake(&pool->pending, INT_MAX);
 }
 
-/* While we sat there, who looked for somebody to run something, or to be the lookout, may have found nobody asleep. */
+/* While the guest held the seat, a thread that looked for a worker to wake, or for a lookout, may
+ * have found none. So look for work once more. */
 static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
 {
     filch_sleep_push(stack, seat, FILCH_ROLE_RUNNING);
@@ -37,8 +39,8 @@ static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
         filch_pool_notify(pool, NULL);
 }
 
-/* Sit down on a free seat and work on `job`, or with NULL on what is in the inject queue. False: there is no seat,
- * or no strand. */
+/* Take a free seat and work on `job`; with NULL, on everything that is queued. False: there is no
+ * free seat, or no strand. */
 static bool visit(filch_pool *pool, filch_job *job)
 {
     filch_sleep *stack = &pool->vacant;
@@ -56,7 +58,8 @@ static bool visit(filch_pool *pool, filch_job *job)
 
 static bool has_no_threads(filch_pool *pool)
 {
-    /* relaxed: both only grow in the direction that matters; whoever leaves a seat looks again. */
+    /* relaxed: a hint. A thread that gives a seat back, or fails to start its thread, looks for
+     * work after that. */
     return filch_load_relaxed(&pool->thread_count) == 0 &&
            filch_sleep_sleeper_count(&pool->sleep) == 0;
 }
@@ -67,7 +70,7 @@ bool filch_pool_may_have_threads(filch_pool *pool)
     return filch_load_relaxed(&pool->vacant_count) < pool->worker_count;
 }
 
-/* Where no thread can be started, those who come from outside do the work. */
+/* If the pool can start no thread, do its work on the calling thread, which comes from outside. */
 static void visit_if_no_threads(filch_pool *pool)
 {
     if (has_no_threads(pool) && !filch_worker_self_in(pool))
@@ -77,7 +80,8 @@ static void visit_if_no_threads(filch_pool *pool)
 
 uint64_t filch_pool_help(filch_pool *pool)
 {
-    /* relaxed: once there is a thread, there always is. One that is only about to be started does not count: it may fail, and who waits for it would wait for ever. */
+    /* relaxed: once there is a thread, there always is. A thread that is only about to be started
+     * does not count: it may fail to start, and the caller would wait for ever. */
     if (filch_load_relaxed(&pool->has_threads) || filch_visit_self())
         return FILCH_NEVER_NS;
     filch_pool_fire_timers(pool);
@@ -85,7 +89,7 @@ uint64_t filch_pool_help(filch_pool *pool)
     return has_no_threads(pool) ? 1000000 : 100000000;
 }
 
-/* Wait until the job is done. Where there are no threads, nobody else watches the timers. */
+/* Wait until the job is done. If the pool has no threads, the caller must also fire the timers. */
 static void wait_outside(filch_pool *pool, filch_job *job)
 {
     uint64_t ns;
@@ -120,7 +124,8 @@ void filch_strand_resume(filch_strand *strand)
         filch_lookout_notify(worker, filch_queue_push(&worker->ready, &strand->link));
         return;
     }
-    /* The waiter keeps its pool alive until it goes on; from then on we do, until we have let go of it. */
+    /* The waiter keeps its pool alive until it is resumed. From then on filch_pool_begin does,
+     * until filch_pool_end. */
     strand->link.next = NULL;
     filch_pool_begin(pool);
     filch_pool_resume(pool, &strand->link);
@@ -141,7 +146,8 @@ void filch_pool_spawn(filch_pool *pool, filch_job *job)
     }
 }
 
-/* In a hook there is no strand to leave, and all other workers may be in theirs: do a worker's work, and look whether the job is done now and then. */
+/* In a hook there is no strand to leave, and all other workers may be in their hooks. So do a
+ * worker's work, and now and then check whether the job is done. */
 static void wait_in_hook(filch_worker *own, filch_job *job)
 {
     /* relaxed: own variable. */
@@ -152,8 +158,10 @@ static void wait_in_hook(filch_worker *own, filch_job *job)
     }
 }
 
-/* Run a task of a task of this pool, whose seat we hold, so that nobody else might ever come to run it. Without a strand
- * for it the one that we stand on has to do, which may be another pool's, in whose task we are: from its end on forks have no slots, and run when they are joined. */
+/* filch_run called inside this pool. This thread holds the seat, and no other worker may ever come
+ * to run the job, so it runs the job itself. Without memory for a strand, the job runs on the
+ * strand that the caller is on, which may belong to another pool. Its frame is the end of the
+ * region: its forks get no slots, and run when they are joined. */
 static int run_inside(filch_worker *own, filch_job *job)
 {
     if (filch_worker_visit(own, job)) {
@@ -163,7 +171,7 @@ static int run_inside(filch_worker *own, filch_job *job)
     }
     /* relaxed: own variable. */
     filch_strand *strand = filch_load_relaxed(&filch_visit_self()->worker->strand);
-    if (!strand) /* called by a hook */
+    if (!strand) /* called in a hook */
         return -ENOMEM;
     bool keeps_all = strand->keeps_all;
     strand->keeps_all = true;
@@ -194,7 +202,7 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
     return err;
 }
 
-/* A submitted job, and what was submitted by value. */
+/* A submitted job, and a copy of its argument. */
 typedef struct submitted_job {
     filch_job job; /* first: end_submitted frees the job */
     _Alignas(max_align_t) unsigned char copy[];
@@ -206,7 +214,7 @@ static void end_submitted(filch_job *job, filch_pool *pool)
     filch_pool_end(pool);
 }
 
-/* With a copy of `bytes`, or without (0) and with the argument itself. */
+/* With a copy of `bytes` bytes of the argument; with 0, with the argument itself. */
 static int submit(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
 {
     int err = pool && fn ? filch_pool_check(pool) : -EINVAL;
@@ -244,16 +252,17 @@ int filch_pool_wait(filch_pool *pool)
         return -EDEADLK;
     filch_pool_check(pool);
     for (;;) {
-        /* relaxed: a cas follows, and only after one that acquires do we return. */
+        /* relaxed: a compare and swap follows, and acquires before this returns. */
         uint32_t pending = filch_load_relaxed(&pool->pending);
         if ((pending & ~FILCH_POOL_AWAITED) == 0) {
-            /* acquire [pending]: the last one out puts the mark away, or a new task does not mind it. */
+            /* acquire [pending]: clears AWAITED. If it fails, another waiter has cleared it, or a new
+             * task was counted, which the mark does not disturb. */
             filch_cas_acq_rel(&pool->pending, &pending, 0);
             return 0;
         }
         uint64_t ns = filch_pool_help(pool);
         struct timespec timeout = filch_timespec(ns);
-        /* acq_rel [pending]: says only that somebody sleeps. */
+        /* acq_rel [pending]: the mark says only that a thread sleeps. */
         if ((pending & FILCH_POOL_AWAITED) ||
             filch_cas_acq_rel(&pool->pending, &pending, pending | FILCH_POOL_AWAITED))
             filch_futex_wait(&pool->pending, pending | FILCH_POOL_AWAITED,

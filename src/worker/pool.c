@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool from its creation to its end, and its threads, which are started when they are needed.
+ * Create and destroy a pool, and rebuild it in the child of a fork(). wake.c starts its threads.
  *
  * Edges
- *   rebuilt        check_process -> check_process      carries the pool, made anew after a fork().
- *   stop-or-sleep  stop_threads x filch_pool_gave_seat    src/sleep/README.md
- *   gave-seat      filch_pool_gave_seat -> stop_threads   carries the seat: who has seen the count finds it on the stack.
+ *   rebuilt        check_process -> check_process, filch_pool_is_alive
+ *                  carries the pool, rebuilt after a fork().
+ *   stop-or-sleep  stop_threads x filch_pool_gave_seat    see src/sleep/README.md
+ *   gave-seat      filch_pool_gave_seat -> stop_threads
+ *                  carries the push of the seat: after it has read the count, the destroyer finds
+ *                  the seat on the stack.
  */
 #include "base/memory.h"
 #include "worker/spin.h"
@@ -24,8 +27,8 @@
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
 
-/* A shorter struct comes from an older caller: the rest is zero. From a longer one, only zeros are
- * understood. */
+/* A shorter struct comes from an older caller: the rest is zero. A longer one comes from a newer
+ * caller: it is accepted if the members that this library does not know are zero. */
 static int copy_options(filch_options *to, const filch_options *from)
 {
     size_t known = sizeof *to;
@@ -51,7 +54,7 @@ bool filch_is_verbose(void)
     return verbose && strcmp(verbose, "0") != 0;
 }
 
-/* The environment may replace the default. */
+/* FILCH_DEQUE replaces the default deque. */
 static void choose_kind(filch_pool *pool)
 {
     filch_options *options = &pool->options;
@@ -106,7 +109,7 @@ static unsigned choose_worker_count(const filch_pool *pool)
     return count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
 }
 
-/* Everybody is asleep, and nobody has a thread. */
+/* All seats are on the stack, and no worker has a thread. */
 static void reset_seats(filch_pool *pool)
 {
     /* relaxed: nobody else knows the pool. */
@@ -164,7 +167,8 @@ free_workers:
     return -ENOMEM;
 }
 
-/* A page that the kernel clears in the child of a fork(), so that the child knows without being told. */
+/* A page that the kernel clears in the child of a fork(), by which the child knows that it is
+ * one. */
 static int create_alive(filch_pool *pool)
 {
     size_t page = filch_page_bytes();
@@ -199,7 +203,7 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     err = complete_options(pool);
     if (err)
         goto free_pool;
-    /* The name is the caller's, and threads start late. */
+    /* Copy the name: threads start late, and the caller may have freed it. */
     pool->options.name = filch_fault(FILCH_FAULT_MALLOC) ? NULL : strdup(pool->options.name);
     err = pool->options.name ? filch_topology_init(&pool->topology) : -ENOMEM;
     if (err)
@@ -222,7 +226,7 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     if (err)
         goto unmap_alive;
     reset_seats(pool);
-    /* One strand is there from the beginning: with it, every task can be run, if need be one by one. */
+    /* Make one strand now: with it every task can be run, if need be one by one. */
     filch_strand *first = filch_strand_take(&pool->strands);
     if (!first) {
         err = -ENOMEM;
@@ -250,17 +254,18 @@ free_pool:
     return err;
 }
 
-/* Once we have every seat, no thread is running, about to be woken or being started. */
 void filch_pool_gave_seat(filch_pool *pool)
 {
     /* seq_cst [stop-or-sleep] */
     if (!filch_load_seq_cst(&pool->stopping))
         return;
-    /* release [gave-seat]: the destroyer waits for a change. */
+    /* release [gave-seat]: the destroyer waits for a change of this word. */
     filch_fetch_add_release(&pool->stopping, 1);
     filch_futex_wake(&pool->stopping, 1);
 }
 
+/* Take all seats. Once the caller has them, no thread runs, is about to be woken or is being
+ * started. */
 static void stop_threads(filch_pool *pool)
 {
     unsigned seat_count = 0;
@@ -315,11 +320,11 @@ int filch_pool_destroy(filch_pool *pool)
 
 /* ---- fork() ---------------------------------------------------------------------------------- */
 
-/* In the child of a fork() the pool's threads are gone, and what they worked on is the parent's. Start anew,
- * with the memory that was inherited. */
+/* In the child of a fork() the pool's threads are gone, and their work belongs to the parent. Start
+ * again with the inherited memory. */
 static void rebuild(filch_pool *pool)
 {
-    /* What was queued is the parent's, and may lie on stacks that are gone. */
+    /* Queued jobs and strands belong to the parent, and may lie on stacks that are gone. */
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
     filch_timers_init(&pool->timers);
@@ -342,11 +347,11 @@ static int check_process(filch_pool *pool)
 {
     uint32_t state = PROCESS_FORKED;
 
-    /* Where the kernel does not wipe the page, ask who we are. The first to notice is alone, or in a race that
-     * ends with the same value. */
+    /* If the kernel does not clear the page, compare the process. Threads of the child may race
+     * here; all write the same values. */
     if (pool->process && pool->process != getpid()) {
         pool->process = getpid();
-        /* relaxed: nobody else is left of the old process. */
+        /* relaxed: no other thread of the old process is left. */
         filch_store_relaxed(pool->alive, PROCESS_FORKED);
     }
     /* acquire [rebuilt] */

@@ -4,7 +4,7 @@
  *
  * As long as a worker works, this costs parallelism only. But if all strands wait, perhaps for a
  * task that cannot begin, none of them would ever go on. So the worker that goes to sleep last, and
- * finds neither a strand for a task nor one that can go on, fails with -ENOMEM:
+ * finds neither a strand for a task nor one that can go on, ends with -ENOMEM:
  *
  * 1. jobs that have not begun and can be refused: spawned into a scope, or submitted with a future;
  * 2. if no strand can go on then, the waits of strands whose forked tasks cannot be run. Such a
