@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What builds with FILCH_CHECKED find: joins out of order, twice, or never.
+ * The checks of FILCH_CHECKED builds: joins out of order, twice, or never.
  *
- * Each fork gets the number of forks that are open on its strand. When it is joined it must be the last that is.
+ * Each fork gets the number of forks that are open on its strand. At its join it must be the newest
+ * open one.
  */
 #include "strand/strand.h"
 
@@ -11,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Forks that found no slot are not told apart: from then on this strand is not checked. */
+/* Forks that found no slot cannot be told apart: from then on the strand's current task is not
+ * checked. */
 #define UNKNOWN (~0u)
 
 unsigned filch_check_enter(filch_frame *f)

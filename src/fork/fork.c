@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slow halves of fork and join, on the split stack; the fast ones are in filch/strand.h and filch/task.h, those on other deques in kinds.c.
+ * The slow halves of fork and join on the split stack. The fast halves are in filch/strand.h and
+ * filch/task.h, those on other deques in kinds.c.
  *
- * The edges are in README.md, in src/deque/README.md and in src/sleep/README.md.
+ * The edges are in README.md, src/deque/README.md and src/sleep/README.md.
  */
 #include "fork/fork.h"
 
@@ -15,16 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * Somebody may want work: publish the slots below `count`. While more workers are idle than there are public tasks, forks
- * stay slow and each publishes what it adds; then they are fast again.
- */
+/* A thief may want work: publish the slots below `count`. While more workers are idle than tasks
+ * are public, forks stay slow and each publishes its task. Otherwise they are fast again. */
 static void serve(filch_strand *strand, uint32_t count)
 {
     filch_split *split = &strand->split;
     filch_worker *worker = strand->worker;
 
-    if (!worker) { /* a serial strand: there is nobody to serve */
+    if (!worker) { /* a serial strand has no thieves */
         filch_split_answer(split);
         return;
     }
@@ -96,7 +95,7 @@ bool filch_is_wanted(filch_frame *f)
         strand->kind ? strand->kind->size_hint(strand->deque) : filch_split_public_count(split);
     if (filch_sleep_idle_count(&strand->worker->pool->sleep) > public_count)
         return true;
-    /* It was served meanwhile. */
+    /* The question was answered meanwhile: go back to fast forks and joins. */
     if (!strand->kind)
         serve(strand, 0);
     return false;
@@ -122,7 +121,7 @@ filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark)
         filch_fork_slow(f);
         return f + 1;
     }
-    /* Full. Make room by joining what this function has spawned before. */
+    /* The region is full. Make room by joining what the calling function has spawned before. */
     filch_slot task = *f;
     filch_slot *room = filch_join(f, mark);
     if (room >= strand->split.end) {
@@ -132,7 +131,7 @@ filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark)
         return room;
     }
     memcpy(room->room, task.room, sizeof task.room);
-    /* relaxed: as for every fork; of the copy, nobody knows. */
+    /* relaxed: as for every fork, and the copy is local. */
     filch_store_relaxed(&room->state, filch_load_relaxed(&task.state));
     return filch_fork_is_slow(room) ? filch_spawn_slow(room, mark) : room + 1;
 }
@@ -150,7 +149,7 @@ bool filch_join_slow(filch_frame *f)
         serve(strand, count_below(strand, f));
     if (i >= split->split)
         return true;
-    /* acquire [task-done]: only a thief completes it, so there is nothing to take back. */
+    /* acquire [task-done]: only a thief completes it, so a DONE task cannot be taken back. */
     if (filch_load_acquire(&f->state) != FILCH_TASK_DONE) {
         if (filch_split_take_back(split, i)) {
             filch_count(strand->worker, FILCH_COUNT_taken_back);

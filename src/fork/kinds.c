@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fork and join on the deques of filch/deque/, for pools that were asked to use one of them.
+ * Fork and join on the deques of filch/deque/, for pools that use one of them (options.deque).
  *
- * Slots are where they always are, and hold the tasks; the deque has their addresses. Limits are such that every fork and every join
- * comes here. README.md says how it goes on: a deque that is last in first out is pushed to and popped from; of one that is first in first out the forker
- * cannot take what it wants, so its entries are hints, and a task belongs to whoever claims it.
+ * Tasks lie in their slots as always; the deque has the slots' addresses. The limits stay armed, so
+ * every fork and every join comes here. README.md has the steps. A last-in-first-out deque is
+ * pushed to and popped from. From a first-in-first-out deque the forker cannot take the task it
+ * wants. So entries are hints there, and a task belongs to the thread that claims it.
  *
- * Edges
- *   task-done     run_stolen in src/worker/run.c -> join_on
- *                 filch_stolen_wait, where the deque has told that it was stolen.
- *   asked         filch_split_ask -> filch_serve_deque, and back
- *                 carries the thief's place among the idle workers, or what was pushed.
+ * Edges (task-done is in README.md)
+ *   asked  filch_split_ask -> filch_serve_deque, and back
+ *          carries the thief's place among the idle workers, or what was pushed.
  */
 #include "fork/kinds.h"
 
@@ -18,15 +17,16 @@
 #include "fork/fork.h"
 #include "worker/worker.h"
 
-/* Entries that may be without a task before they are looked through. */
+/* A sweep comes after this many pushes, which may have left entries without a task. */
 #define SWEEP_AFTER 1024
 
-/* Each kind has its own copy of these, in which its calls are inlined. What is rare is called last: then the rest needs no
- * frame. */
+/* Each kind has its own copy of the COPIED functions, with its calls inlined. They call RARE ones
+ * last: then they need no stack frame. */
 #define COPIED static inline __attribute__((always_inline))
 #define RARE static __attribute__((noinline))
 
-/* The question is taken away before the look who is: one that comes later finds what was pushed before. */
+/* Clear `asked` before counting idle workers: a thief that asks later sees every task pushed so
+ * far. */
 __attribute__((noinline)) void filch_serve_deque(filch_strand *strand)
 {
     filch_pool *pool = strand->worker->pool;
@@ -46,16 +46,16 @@ __attribute__((noinline)) void filch_serve_deque(filch_strand *strand)
 
 static bool is_asked(filch_strand *strand)
 {
-    /* relaxed: a hint; the next fork or join sees it. */
+    /* relaxed: a hint; a question that this load misses, the next fork or join sees. */
     return __builtin_expect(filch_load_relaxed(&strand->split.asked) != 0, 0);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-/* A task that is in no deque: the mark tells its join. */
+/* The task is in no deque. OFFERED tells its join. */
 static void keep(filch_slot *task)
 {
-    /* relaxed: own slot, and nobody else knows it. */
+    /* relaxed: own slot, which no other thread knows. */
     filch_store_relaxed(&task->state, filch_load_relaxed(&task->state) | FILCH_TASK_OFFERED);
 }
 
@@ -65,7 +65,8 @@ RARE filch_slot *fork_asked(filch_slot *task)
     return task;
 }
 
-/* The deque must grow, or is full. One of which thieves have taken all may have room again once its owner has found that out. */
+/* The deque must grow, or is full. If thieves have emptied it, it may have room again once its
+ * owner has noticed that, by a pop. */
 RARE filch_slot *fork_full(filch_slot *task, bool is_quiet)
 {
     filch_strand *strand = filch_strand_of(task);
@@ -82,12 +83,13 @@ RARE filch_slot *fork_full(filch_slot *task, bool is_quiet)
 
 static bool is_offered(filch_slot *task)
 {
-    /* relaxed: a hint; who takes the entry must claim the task. */
+    /* relaxed: a hint; a thief that takes the entry must claim the task. */
     return filch_load_relaxed(&task->state) & FILCH_TASK_OFFERED;
 }
 
-/* Put away what this strand has pushed, and push its tasks up to the newest again: entries whose tasks are gone, and several for one
- * slot, add up otherwise. In a deque for all, other strands have entries, too. What does not fit any more is found by its join. */
+/* Remove all entries of this strand, and push its tasks up to the newest again. Otherwise entries
+ * without a task, and several for one slot, would add up. In a shared deque, entries of other
+ * strands stay if they have a task. A task whose entry no longer fits is found by its join. */
 RARE void sweep(filch_strand *strand, filch_slot *newest)
 {
     const filch_kind *kind = strand->kind;
@@ -104,14 +106,14 @@ RARE void sweep(filch_strand *strand, filch_slot *newest)
     strand->kept = kept;
 }
 
-/* An entry stays in the deque when its forker takes the task. */
+/* Push a task that must be claimed. Its entry stays in the deque when the forker claims it. */
 COPIED void push_claimed(const filch_kind *kind, filch_strand *strand, filch_slot *task)
 {
     filch_task_offer(task);
     strand->pushed++;
     if (kind->push(strand->deque, task) == 0 && strand->pushed <= SWEEP_AFTER)
         return;
-    /* A sweep looks at all entries and all slots: not before as many pushes have paid for it. */
+    /* A sweep looks at all entries and all slots, so it must wait for that many pushes. */
     if (strand->pushed > 2 * strand->kept + (size_t)(task - filch_split_slots(&strand->split)))
         sweep(strand, task);
 }
@@ -130,7 +132,7 @@ COPIED filch_slot *fork_on(const filch_kind *kind, filch_slot *task, filch_stran
 
 /* ---- join ------------------------------------------------------------------------------------ */
 
-/* It was not ours at once. */
+/* The join did not get the task at its first attempt: a thief may have it. */
 RARE bool join_rest(filch_slot *task)
 {
     filch_strand *strand = filch_strand_of(task);
@@ -143,13 +145,13 @@ RARE bool join_rest(filch_slot *task)
         /* acquire [task-done] */
         if (filch_load_acquire(&task->state) == FILCH_TASK_DONE)
             return false;
-        /* A guest had it, and has given it back. */
+        /* A guest had stolen it, and has given it back. */
         if (filch_task_claim(task))
             return true;
     }
 }
 
-/* `join_asked` serves whoever has asked, and then does the rest: this without that. */
+/* `join_asked` answers a thief's question, then calls this function with NULL. */
 COPIED bool join_on(const filch_kind *kind, filch_slot *task, filch_strand *strand,
                     bool (*join_asked)(filch_slot *))
 {
@@ -163,14 +165,15 @@ COPIED bool join_on(const filch_kind *kind, filch_slot *task, filch_strand *stra
             return false;
         return filch_task_claim(task) ? true : join_rest(task);
     }
-    /* relaxed: own slot. A thief that has it never makes it this. */
+    /* relaxed: own slot. A thief that has the task never sets OFFERED here. */
     uintptr_t state = filch_load_relaxed(&task->state);
     if (__builtin_expect((state & FILCH_TASK_OFFERED) != 0, 0)) {
         /* relaxed: own slot, in no deque. */
         filch_store_relaxed(&task->state, state & ~FILCH_TASK_OFFERED);
         return true;
     }
-    /* The newest entry is the newest task, and thieves take the oldest: either this one is left, or none is. */
+    /* The newest entry is this task, and thieves take the oldest. So the pop gets this task, or the
+     * deque is empty. */
     return __builtin_expect(kind->take(strand->deque, task), 1) ? true : join_rest(task);
 }
 
@@ -207,7 +210,7 @@ FILCH_KIND_ROWS(COPY)
 #define CALLS(d, enumerator, ...) [enumerator] = {d##_fork, d##_fork_quietly, d##_join},
 static const calls calls_of[] = {FILCH_KIND_ROWS(CALLS)};
 
-/* Chase-Lev, which most programs with another deque than the split stack want, is inlined. */
+/* Chase-Lev is inlined: most programs that do not use the split stack use it. */
 filch_slot *filch_kind_fork(filch_strand *strand, filch_frame *f)
 {
     const filch_kind *kind = strand->kind;
