@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job.h has the states, README.md the edges.
+ * Threads that wait for a job. job.h has the states, README.md the edges.
  */
 #include "worker/job.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * README.md has the rules and the edges.
+ * The lookout. README.md has its rules and edges.
  */
 #include "worker/lookout.h"
 

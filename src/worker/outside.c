@@ -255,8 +255,8 @@ int filch_pool_wait(filch_pool *pool)
         /* relaxed: a compare and swap follows, and acquires before this returns. */
         uint32_t pending = filch_load_relaxed(&pool->pending);
         if ((pending & ~FILCH_POOL_AWAITED) == 0) {
-            /* acquire [pending]: clears AWAITED. If it fails, another waiter has cleared it, or a new
-             * task was counted, which the mark does not disturb. */
+            /* acquire [pending]: clears AWAITED. If it fails, another waiter has cleared it, or a
+             * new task was counted, which the mark does not disturb. */
             filch_cas_acq_rel(&pool->pending, &pending, 0);
             return 0;
         }

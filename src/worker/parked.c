@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The edges are in parked.h.
+ * Parked strands. parked.h has the edges.
  */
 #include "worker/parked.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * README.md has the protocol and its edge.
+ * Timers of a pool. README.md has the protocol and its edge.
  */
 #include "worker/timer.h"
 
