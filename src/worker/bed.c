@@ -60,8 +60,8 @@ bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout
      * when it stops searching. If it was handed a strand, it does so now. */
     if (was_lookout && worker->next)
         filch_worker_leave_rest(worker);
-    /* A worker that watched a source or the timers, and was called for other work, wakes another
-     * one to watch, once it has found something to run. */
+    /* The worker may have watched a source or the timers, and was called for other work. Once it
+     * has found something to run, it wakes another worker to watch. */
     worker->owes_watch = filch_source_is_alone(worker);
     if (until_ns != FILCH_NEVER_NS && filch_timers_unwatch(&pool->timers, worker))
         worker->owes_watch = true;

@@ -347,8 +347,8 @@ static int check_process(filch_pool *pool)
 {
     uint32_t state = PROCESS_FORKED;
 
-    /* If the kernel does not clear the page, compare the process. Threads of the child may race
-     * here; all write the same values. */
+    /* If the kernel does not clear the page, compare the process. If two threads of the child make
+     * the first call at the same time, the pool may be rebuilt twice here. */
     if (pool->process && pool->process != getpid()) {
         pool->process = getpid();
         /* relaxed: no other thread of the old process is left. */

@@ -67,10 +67,11 @@ void filch_stolen_await(filch_worker *worker, filch_strand *strand);
 /*
  * After the push of the seat, before the sleep: wake a worker if there is work.
  *
- * A worker that has no strand to run a task on (`may_run` is false) looks only for strands that can
- * go on, and leaves tasks to others. But a strand may have become free since the worker looked for
- * one. Its last user may have counted on this worker, which was searching then. So if a strand is
- * free by now, the worker looks for everything. False: no strand is free, and none can go on.
+ * If may_run is false, the worker has no strand to run a task on. Then it looks only for strands
+ * that can go on, and leaves tasks to others. But a strand may have become free since the worker
+ * looked for one. Its last user may have counted on this worker, which was searching then. So if a
+ * strand is free by now, the worker looks for everything. False: no strand is free, and none can go
+ * on.
  */
 bool filch_worker_look_once_more(filch_worker *worker, bool may_run);
 

@@ -265,8 +265,8 @@ bool filch_pool_may_have_threads(filch_pool *pool);
  * threads, this does queued work and fires timers. Returns after how many nanoseconds to call it
  * again; FILCH_NEVER_NS: not needed, the pool has threads, or the caller is in a task.
  *
- * It must be called again, because other threads may start timers, or find that no thread can be
- * started, and cannot tell the threads that already wait.
+ * It must be called again: other threads may start timers, or find that no thread can be started.
+ * They cannot tell the threads that already wait.
  */
 uint64_t filch_pool_help(filch_pool *pool);
 
