@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that can only block: run them on a thread that is there for it.
+ * Calls that can only block: the library makes them on threads of their own.
  *
- *     static int resolve(void *arg) { struct query *q = arg; return getaddrinfo(q->host, NULL, NULL, &q->list); }
- *     ...
- *     int result = filch_blocking(f, FILCH_LANE_NAMES, resolve, &query);   the task waits, its worker does not
+ *     static int resolve(void *arg)
+ *     {
+ *         struct query *query = arg;
+ *         return getaddrinfo(query->host, NULL, NULL, &query->list);
+ *     }
  *
- * Each pool has such threads of its own: none until the first call, more as calls come while all are busy, up to a limit for each
- * lane, and fewer again after a second without calls. Calls of one lane do not wait for those of another: a slow name server holds up no file.
- * They may use all CPUs of the pool, also where its workers are pinned.
+ *     int lookup(filch_frame *f, struct query *query)
+ *     {
+ *         return filch_blocking(f, FILCH_LANE_NAMES, resolve, query); // the task waits, its
+ *     }                                                               // worker does not
+ *
+ * Each pool has such threads, in lanes:
+ *
+ *   - There are none until the first call. A call starts one if all threads of its lane are busy,
+ *     up to the limit of the lane. A thread ends after a second without calls.
+ *   - Calls of one lane do not wait for calls of another: a slow name server delays no file.
+ *   - The threads may use all CPUs of the pool, even if its workers are pinned.
  */
 #ifndef FILCH_BLOCKING_H
 #define FILCH_BLOCKING_H
@@ -20,17 +30,23 @@ extern "C" {
 #endif
 
 typedef enum filch_lane {
-    FILCH_LANE_ANY,   /* what the others are not for; up to 64 threads */
-    FILCH_LANE_FILES, /* up to 16 */
-    FILCH_LANE_NAMES, /* up to 8 */
+    FILCH_LANE_ANY,   /* everything else; up to 64 threads */
+    FILCH_LANE_FILES, /* calls that wait for a disk; up to 16 */
+    FILCH_LANE_NAMES, /* calls that look up names; up to 8 */
     FILCH_LANE_COUNT,
 } filch_lane;
 
 /*
- * Call fn(arg) on another thread, and wait for its end. On a thread of its own (f is NULL), or where no thread can be had, it is called right here.
+ * Call fn(arg) on a thread of the lane and wait until it returns. Without a task (`f` is NULL), or
+ * if the lane has no thread and none can be started, fn is called in the calling thread.
  *
- * Returns what fn does, or -ECANCELED: the task was cancelled before the call had begun, and it was not made. A call that has begun is waited for. -EINVAL:
- * there is no such lane, or fn is NULL. In fn there is no handle: it must not wait for tasks of a pool that needs this one to go on.
+ * `fn` has no frame. It must not wait for tasks of a pool that can only go on when this call
+ * returns.
+ *
+ * Returns the result of fn, or
+ *   -ECANCELED  the task was cancelled before a thread began the call; fn was not called. A call
+ *               that has begun is always waited for
+ *   -EINVAL     there is no such lane, or fn is NULL
  */
 FILCH_API int filch_blocking(filch_frame *f, filch_lane lane, int (*fn)(void *arg), void *arg);
 

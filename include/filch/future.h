@@ -1,16 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Futures: a value, or an error, that comes later.
+ * A future: a value, or an error, that somebody provides later.
  *
- *     filch_future future = FILCH_FUTURE_INIT;                on anybody's stack, or in anybody's struct
- *     filch_future_spawn(f, &scope, &future, compute, &input);       a task of the scope will complete it; or
- *     filch_future_set(&future, value, 0);                    anybody does: a task, a thread, a callback
+ *     static int compute(filch_frame *f, void *input, void **value)
+ *     {
+ *         *value = result_of(f, input);
+ *         return 0;
+ *     }
  *
- *     void *value;
- *     int err = filch_future_get(f, &future, &value);              waits; any number of waiters, any number of times
+ *     int use(filch_frame *f, filch_scope *scope, struct input *input)
+ *     {
+ *         filch_future future = FILCH_FUTURE_INIT;     // on a stack, or in a struct
+ *         void *value;
+ *         int err = filch_future_spawn(f, scope, &future, compute, input);
+ *         if (!err)
+ *             err = filch_future_get(f, &future, &value); // waits
+ *         return err;
+ *     }
  *
- * A future is completed once; what comes later is ignored. Its memory has to stay until it is complete and nobody waits any more. The conventions of
- * filch/wait.h hold.
+ * A future is completed by
+ *
+ *   - filch_future_spawn: a task of a scope, when it returns;
+ *   - filch_future_submit: a task of a pool, without a scope;
+ *   - FILCH_FUTURE_SUBMIT: the same for a FILCH_TASK, with its own result type (filch/task.h);
+ *   - filch_future_set: any task, thread or callback.
+ *
+ * It is completed once; a second completion is ignored. Any number of tasks and threads may wait
+ * for it, any number of times. Its memory must stay until it is complete and no call waits for it
+ * any more.
+ *
+ * The rules for all calls that wait are in filch/filch.h, "Calls that wait".
  */
 #ifndef FILCH_FUTURE_H
 #define FILCH_FUTURE_H
@@ -21,6 +40,7 @@
 extern "C" {
 #endif
 
+/* The members belong to the library. */
 typedef struct filch_future {
     filch_atomic_u32 lock, state;
     int err;
@@ -33,19 +53,25 @@ typedef struct filch_future {
 /* clang-format on */
 FILCH_API void filch_future_init(filch_future *future);
 
-/* A task with a value: 0 and *value, or -errno. */
+/* A task with a value. Returns 0 and sets *value, or returns -errno. */
 typedef int filch_future_fn(filch_frame *f, void *arg, void **value);
 
 /*
- * Let fn(f, arg, &value) run some time as a task of the scope, and complete `future` at its end. If the scope is cancelled before the task has begun, the future is
- * complete with -ECANCELED. The future's error is not one of the scope. Returns 0, or an error as of filch_scope_spawn: then the future is not touched.
+ * Let fn(f, arg, &value) run some time as a task of the scope, and complete `future` when it
+ * returns.
+ *
+ * If the scope is cancelled before the task has begun, the future completes with -ECANCELED;
+ * without memory for a stack (filch_scope_spawn), with -ENOMEM. The error of the task is the
+ * future's and not the scope's.
+ *
+ * Returns 0, or an error as of filch_scope_spawn: then the future is not touched.
  */
 FILCH_API int filch_future_spawn(filch_frame *f, filch_scope *scope, filch_future *future,
                                  filch_future_fn *fn, void *arg);
 
 /*
- * Let the pool run fn(f, arg, &value), and complete `future` when it returns. From any thread; needs
- * no scope. FILCH_FUTURE_SUBMIT (filch/task.h) is the typed form.
+ * Let the pool run fn(f, arg, &value), and complete `future` when it returns. From any thread;
+ * needs no scope. FILCH_FUTURE_SUBMIT (filch/task.h) is the typed form.
  *
  * Returns 0, or an error as of filch_submit: then the task does not run, and the future is not
  * touched. If all stacks belong to tasks that wait, and there is no memory for another, the future
@@ -54,18 +80,26 @@ FILCH_API int filch_future_spawn(filch_frame *f, filch_scope *scope, filch_futur
 FILCH_API int filch_future_submit(filch_pool *pool, filch_future *future, filch_future_fn *fn,
                                   void *arg);
 
-/* Complete it, with a value and 0, or with -errno. From any thread. False: it was complete. */
+/* Complete the future, with a value and 0, or with -errno. From any thread; does not wait. Returns
+ * false if it was complete before. */
 FILCH_API bool filch_future_set(filch_future *future, void *value, int err);
 
-/* Wait until it is complete. Returns its error and, if `value` is not NULL, its value; or -ECANCELED, -ETIMEDOUT, -ENOMEM: the caller's wait has ended before (filch/wait.h). */
+/*
+ * Wait until the future is complete. Sets *value, unless `value` is NULL, and returns the future's
+ * error.
+ *
+ * If the caller's own wait fails first, returns -ECANCELED, -ETIMEDOUT or -ENOMEM, and *value is
+ * not set. -EINVAL: no future.
+ */
 FILCH_API int filch_future_get(filch_frame *f, filch_future *future, void **value);
 FILCH_API int filch_future_get_until(filch_frame *f, filch_future *future, void **value,
                                      uint64_t deadline_ns);
 
-/* The same without waiting: -EAGAIN, it is not complete. */
+/* The same without waiting; -EAGAIN: the future is not complete. */
 FILCH_API int filch_future_try_get(filch_future *future, void **value);
 
-/* Wait until one of them is complete. Returns its number, or -ECANCELED, -ETIMEDOUT, -ENOMEM; -EINVAL there is none, or more than 64. */
+/* Wait until one of the futures is complete. Returns its index, or -ECANCELED, -ETIMEDOUT, -ENOMEM;
+ * -EINVAL: there is none, there are more than 64, or one is NULL. */
 FILCH_API int filch_future_wait_any(filch_frame *f, filch_future *const futures[], unsigned count,
                                     uint64_t deadline_ns);
 

@@ -1,21 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values that travel with a task: a request's number, a logger, a user. What the task forks, spawns or calls sees them, too, on
- * whatever thread it runs.
+ * Values that travel with a task: a request's number, a logger, a user. All that the task calls,
+ * forks or spawns sees them, in whatever thread it runs.
  *
- *     static const filch_key request = {"request"};
+ *     static const filch_key request_key = {"request"};
  *
- *     void serve(filch_frame *f, struct request *r)
+ *     void serve(filch_frame *f, struct request *request)
  *     {
  *         filch_binding binding;
- *         filch_local_bind(f, &binding, &request, r);
- *         ... filch_local_get(f, &request) is r, here and in all that is forked or spawned from here ...
+ *         filch_local_bind(f, &binding, &request_key, request);
+ *         answer(f);          // here, filch_local_get(f, &request_key) is the request
  *         filch_local_unbind(f, &binding);
  *     }
  *
- * A binding lives on the stack of who binds, like a variable, and is unbound in reverse order, after what was forked meanwhile has been
- * joined; what was forked before is joined before filch_local_bind or after filch_local_unbind, or some of it would see the value, too. A task that is spawned into a scope takes copies along, and may live longer. What the value points to is the caller's.
- * Binding allocates nothing and cannot fail. A plain thread, whose handle is NULL, has no values: nothing is bound there, and none is found.
+ * A binding lives on the stack of the function that binds, like a variable:
+ *
+ *   - Unbind in reverse order.
+ *   - Join what was forked since filch_local_bind before filch_local_unbind.
+ *   - Join what was forked earlier before filch_local_bind, or after filch_local_unbind. Otherwise
+ *     some of it would see the value, too.
+ *
+ * A task that is spawned into a scope gets copies of the bindings, so it may outlive them. The
+ * caller owns what the value points to.
+ *
+ * Binding allocates nothing and cannot fail. A plain thread, with NULL for `f`, has no values:
+ * there these functions do nothing, and filch_local_get returns NULL.
  */
 #ifndef FILCH_LOCAL_H
 #define FILCH_LOCAL_H
@@ -26,26 +35,28 @@
 extern "C" {
 #endif
 
-/* Its address is what counts; the name is for debuggers. */
+/* A key is identified by its address; the name is for debuggers. */
 typedef struct filch_key {
     const char *name;
 } filch_key;
 
+/* The members belong to the library. */
 typedef struct filch_binding {
     struct filch_binding *outer;
     const filch_key *key;
     void *value;
-    filch_frame *from; /* for tasks from this slot on */
+    filch_frame *from; /* holds for tasks from this frame on */
 } filch_binding;
 
-/* From now on the value of `key` is `value` on the strand of `f`. */
+/* Bind `value` to `key` for the calling task, until filch_local_unbind. Hides an earlier binding of
+ * the same key. */
 FILCH_API void filch_local_bind(filch_frame *f, filch_binding *binding, const filch_key *key,
                                 void *value);
 
-/* What it was before. The last binding first. */
+/* Restore the value from before the binding. The last binding is unbound first. */
 FILCH_API void filch_local_unbind(filch_frame *f, filch_binding *binding);
 
-/* The value, or NULL: nobody has bound it. */
+/* The value that is bound to `key`, or NULL if none is. */
 FILCH_API void *filch_local_get(filch_frame *f, const filch_key *key);
 
 #ifdef __cplusplus

@@ -1,25 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scope owns the tasks that are spawned into it: it is closed when all of them have ended.
+ * A scope owns the tasks that are spawned into it. Closing the scope waits until all of them have
+ * ended.
  *
- *     filch_scope scope;
- *     filch_scope_options options = {.size = sizeof options, .cancel_on_error = true, .deadline_ns = filch_after_ms(500)};
- *     filch_scope_open(f, &scope, pool, &options);     on the caller's stack, or wherever it likes
- *     for (int i = 0; i < n; i++)
- *         filch_scope_spawn(f, &scope, fetch, &request[i]);  fetch(f, &request[i]) runs some time, may wait, returns 0 or -errno
- *     int err = filch_scope_close(f, &scope);          waits for all of them; the first error, or 0
+ *     static int fetch(filch_frame *f, void *arg)     // runs some time, may wait
+ *     {
+ *         struct request *request = arg;
+ *         return request_fetch(f, request);           // 0 or -errno
+ *     }
  *
- * A task may wait, for a lock, a channel, a timer, and meanwhile costs no thread. The tasks of a scope may spawn more into it. Scopes nest: a
- * task opens one of its own and closes it before it returns.
+ *     int fetch_all(filch_frame *f, struct request *requests, int n)
+ *     {
+ *         filch_scope scope;                          // on the caller's stack, or elsewhere
+ *         filch_scope_options options = {
+ *             .size = sizeof options, .cancel_on_error = true, .deadline_ns = filch_after_ms(500)};
+ *         int err = filch_scope_open(f, &scope, NULL, &options);
+ *         if (err)
+ *             return err;
+ *         for (int i = 0; i < n && !err; i++)
+ *             err = filch_scope_spawn(f, &scope, fetch, &requests[i]);
+ *         int close_err = filch_scope_close(f, &scope); // waits; the first error of a task
+ *         return close_err ? close_err : err;
+ *     }
  *
- * Cancellation is a request: once a scope is cancelled, by filch_scope_cancel, by its deadline or by the first error of a task if it was
- * opened so, every wait of its tasks that has not ended returns -ECANCELED, and so does every later one, until the task returns. Tasks that have not begun do not
- * run: what they were to free or close is still the spawner's, so keep it in a list of one's own, or use filch_future_spawn, whose future tells (-ECANCELED). What a task forked is cancelled with it. Clean-up that has to wait is put between filch_shield and filch_unshield.
+ * A task may wait for a lock, a channel or a timer, and costs no thread meanwhile. Tasks of a scope
+ * may spawn more tasks into it. Scopes nest: a task opens a scope of its own and closes it before
+ * it returns.
  *
- * A scope has to be closed: its memory is in use until then, and the pool is not destroyed over it (-EBUSY). filch_scope_cancel takes a lock, so a signal handler may not call it: for Ctrl-C let a task read a signalfd.
+ * Cancellation is a request. A scope is cancelled by
  *
- * The pool has to stay until the scope is closed. In the child of a fork() a scope that was opened before belongs to the parent, as do its tasks: filch_scope_spawn and filch_scope_close
- * return -EOWNERDEAD, and filch_scope_cancel does nothing.
+ *   - filch_scope_cancel,
+ *   - its deadline,
+ *   - the first error of a task, if options.cancel_on_error is set.
+ *
+ * From then on, until a task of the scope returns:
+ *
+ *   - Every pending wait of the task returns -ECANCELED, and so does every later one.
+ *   - What the task has forked is cancelled with it.
+ *   - Waits between filch_shield and filch_unshield are not cancelled: clean-up that has to wait
+ *     belongs there.
+ *
+ * Tasks that have not begun do not run. What such a task would have freed or closed remains the
+ * spawner's job: keep a list, or use filch_future_spawn, whose future then completes with
+ * -ECANCELED.
+ *
+ * Every scope that was opened must be closed. Its memory is in use until then. The pool must live
+ * as long; filch_pool_destroy returns -EBUSY over an open scope.
+ *
+ * In the child of a fork(), a scope that was opened before belongs to the parent, as do its tasks.
+ * filch_scope_spawn and filch_scope_close return -EOWNERDEAD there; filch_scope_cancel does
+ * nothing.
  */
 #ifndef FILCH_SCOPE_H
 #define FILCH_SCOPE_H
@@ -32,54 +62,70 @@
 extern "C" {
 #endif
 
-/* A task of a scope. `f` is its handle. Returns 0 or -errno: the scope keeps the first error. A positive value, as of filch_send_all, counts as 0. */
+/* A task of a scope; `f` is its frame. Returns 0 or -errno: the scope keeps the first error. A
+ * positive value, as of filch_send_all, counts as 0. */
 typedef int filch_task_fn(filch_frame *f, void *arg);
 
 /* Zero means the default, everywhere but in `size`. */
 typedef struct filch_scope_options {
     size_t size; /* sizeof(filch_scope_options) */
-    uint64_t
-        deadline_ns; /* then it is cancelled, and its close returns -ETIMEDOUT; as from filch_now_ns. 0: none */
-    unsigned
-        task_limit; /* filch_scope_spawn waits while so many tasks have not ended: back-pressure. Tasks of the scope itself do not wait; where those spawn, too, a filch_sem limits them. 0: none */
+
+    /* Cancels the scope at this time, as from filch_after_ms; the close then returns -ETIMEDOUT.
+     * 0: no deadline. */
+    uint64_t deadline_ns;
+
+    /* filch_scope_spawn waits while this many tasks of the scope have not ended. Tasks of the scope
+     * itself spawn without waiting: where they spawn, too, limit them with a filch_sem. 0: no
+     * limit. */
+    unsigned task_limit;
+
     bool cancel_on_error; /* the first error of a task cancels the others */
 } filch_scope_options;
 
-/* The fields are the library's. */
+/* The members belong to the library. */
 typedef struct filch_scope {
     filch_pool *pool;
     filch_atomic_u32 lock;
-    filch_atomic_u32 mark;       /* 0, or why it is cancelled: an errno */
-    filch_atomic_u32 task_count; /* that have not ended, plus 1 until it is being closed */
+    filch_atomic_u32 mark;       /* 0, or why the scope is cancelled: ECANCELED or ETIMEDOUT */
+    filch_atomic_u32 task_count; /* tasks that have not ended, plus 1 until the scope is closing */
     unsigned task_limit;
     bool cancel_on_error, has_deadline;
-    unsigned generation; /* of the pool: in the child of a fork() it is another */
+    unsigned generation; /* of the pool: it differs in the child of a fork() */
 
     /* Under the lock. */
-    int error;                    /* the first of a task */
+    int error;                    /* the first error of a task */
     bool is_done;                 /* all tasks have ended */
-    unsigned running_count;       /* tasks, where there is a limit */
-    struct filch_strand *strands; /* that have waited in it */
-    filch_list spawners;          /* who wait for the limit */
-    void *closer;                 /* who waits for the end of all */
-    uint64_t timer[8];            /* its deadline */
+    unsigned running_count;       /* tasks that count towards the limit, if there is one */
+    struct filch_strand *strands; /* strands that have waited in this scope */
+    filch_list spawners;          /* callers that wait for the limit */
+    void *closer;                 /* the caller of filch_scope_close that waits */
+    uint64_t timer[8];            /* of the deadline */
 } filch_scope;
 
 /*
- * Open a scope. The tasks run in `pool`, or with NULL in that of the handle `f`, which is NULL outside of tasks. `options` may be NULL.
+ * Open a scope whose tasks run in `pool`. With NULL for `pool` they run in the pool of `f`. `f` is
+ * NULL outside of tasks. `options` may be NULL.
  *
- * Returns 0, or -EINVAL: neither a pool nor a handle, or the options are not those of this library; -EOWNERDEAD: the caller is a task of the pool that called fork(), and
- * this is the child. Then there is nothing to close.
+ * Returns 0, or an error, and then there is nothing to close:
+ *   -EINVAL      neither a pool nor a frame, no scope, or options.size is not that of this library
+ *   -EOWNERDEAD  the caller is a task of the pool that has called fork(), and this is the child
  */
 FILCH_API int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,
                                const filch_scope_options *options);
 
 /*
- * Let fn(f, arg) run some time as a task of the scope. Returns 0, or: -ENOMEM; -EOWNERDEAD; -ECANCELED the scope is cancelled, or the caller was while it
- * waited for the scope's limit. On an error the task does not run.
+ * Let fn(f, arg) run some time as a task of the scope. Waits only for options.task_limit.
  *
- * A task needs a stack when it begins. If all there are belong to tasks that wait, and there is no memory for another, it does not run, and counts as one that
- * has returned -ENOMEM; those that wait go on as ever. So tasks that wait for each other belong into a scope that is opened with cancel_on_error.
+ * Returns 0, or an error, and then the task does not run:
+ *   -ECANCELED   the scope is cancelled, or the caller was while it waited for the limit
+ *   -ENOMEM      there is no memory for the task, or as of all calls that wait
+ *   -EOWNERDEAD  this is the child of a fork()
+ *   -EINVAL      no scope, no function, or bytes without `arg`
+ *
+ * A task needs a stack when it begins. If all stacks belong to tasks that wait, and there is no
+ * memory for another, the task does not run and counts as one that has returned -ENOMEM. The tasks
+ * that wait go on waiting. So tasks that wait for each other belong in a scope with
+ * cancel_on_error.
  */
 FILCH_API int filch_scope_spawn(filch_frame *f, filch_scope *scope, filch_task_fn *fn, void *arg);
 
@@ -88,21 +134,45 @@ FILCH_API int filch_scope_spawn_copy(filch_frame *f, filch_scope *scope, filch_t
                                      const void *arg, size_t bytes);
 
 /*
- * Wait until all tasks have ended. The scope is gone then. Returns the first error of a task (-ECANCELED, once the scope is cancelled, is none); else -ETIMEDOUT if the deadline has cancelled it, -ECANCELED if
- * somebody else did; else 0. If the caller itself is cancelled while it waits here, it cancels the scope, and goes on waiting. If nobody can run what the caller has forked (-ENOMEM, filch/wait.h), it cancels the scope, too, and
- * that is the error unless a task had one. -EDEADLK: a task of this very scope, which would wait for its own end, has called it, and nothing was done.
+ * Wait until all tasks of the scope have ended, and end the scope.
+ *
+ * If the caller itself is cancelled meanwhile, it cancels the scope, then waits on. If nobody can
+ * run what the caller has forked (-ENOMEM, filch/filch.h), it does the same, and -ENOMEM is the
+ * error unless a task had one before.
+ *
+ * Returns, in this order: the first error of a task, where -ECANCELED does not count once the scope
+ * is cancelled; -ETIMEDOUT if the deadline cancelled the scope; -ECANCELED if anything else did; 0.
+ *
+ * Or the call did nothing: -EDEADLK, a task of this scope called it and would wait for its own end;
+ * -EOWNERDEAD, this is the child of a fork(); -EINVAL, no scope.
  */
 FILCH_API int filch_scope_close(filch_frame *f, filch_scope *scope);
 
-/* Cancel all tasks of the scope. From any thread, as long as the scope is open; any number of times. */
+/*
+ * Cancel all tasks of the scope. From any thread while the scope is open, any number of times. Does
+ * not wait for the tasks.
+ *
+ * It takes a lock, so a signal handler must not call it: for Ctrl-C, let a task read a signalfd.
+ */
 FILCH_API void filch_scope_cancel(filch_scope *scope);
 
-/* Is the task that has this handle cancelled? For those that compute and want to stop early. It also looks whether deadlines have passed, since with all workers computing nobody else does. It lets no other
- * task run: where another is to cancel this one, call filch_yield now and then, or a pool of one worker never gets there. */
+/*
+ * Is the task with this frame cancelled? For tasks that compute and want to stop early. False
+ * between filch_shield and filch_unshield, and for a plain thread.
+ *
+ * It also checks whether deadlines have passed: while all workers compute, nobody else does. It
+ * lets no other task run. If another task is to cancel this one, call filch_yield now and then;
+ * otherwise a pool of one worker never runs that task.
+ */
 FILCH_API bool filch_is_cancelled(filch_frame *f);
 
-/* Between these two, waits do not return -ECANCELED. They nest: filch_unshield gets what filch_shield has returned. What was forked before filch_shield is to be joined before it, or after
- * filch_unshield: of what is joined in between, some would be shielded, too. */
+/*
+ * Between these two calls, waits do not return -ECANCELED. The pairs nest: pass to filch_unshield
+ * what filch_shield returned.
+ *
+ * Join what was forked before filch_shield either before it or after filch_unshield. Of tasks
+ * joined in between, some would be shielded, too.
+ */
 FILCH_API filch_frame *filch_shield(filch_frame *f);
 FILCH_API void filch_unshield(filch_frame *f, filch_frame *shield);
 

@@ -1,44 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks and signals for tasks: waiting on them costs no thread.
+ * Locks and signals for tasks: a task that waits for one of them costs no thread.
  *
- *     static filch_mutex mutex;                       all zero is ready to use
- *     int err = filch_mutex_lock(f, &mutex);          the task waits; its worker does other work
- *     if (err == 0) { ...; filch_mutex_unlock(&mutex); }
+ *     static filch_mutex mutex;                       // all zero is ready to use
+ *     static int balance;
  *
- * Every call that may wait takes the handle `f` (FILCH_HERE in a task): what the task has forked can then be stolen while it waits. Between
- * tasks of any pools and plain threads everything works as among tasks: a plain thread passes NULL, and is blocked.
+ *     int deposit(filch_frame *f, int amount)
+ *     {
+ *         int err = filch_mutex_lock(f, &mutex);      // the task waits; its worker does other work
+ *         if (err)
+ *             return err;
+ *         balance += amount;
+ *         filch_mutex_unlock(&mutex);
+ *         return 0;
+ *     }
  *
- * Calls that may wait return 0 or -errno: -ECANCELED when the task's scope was cancelled (filch/scope.h), and those that end in _until -ETIMEDOUT when the
- * deadline has passed, which is an absolute time as from filch_after_ns. -ENOMEM, rarely: there is no memory for a stack to run what the task has forked, all other tasks wait, too, and it might be one
- * of its own forks that has to end this wait; a join runs them. It is not for sleep, nor for what is shielded. After an error nothing is held, and nothing is lost: what was meant for one that
- * has given up goes to the next. A call that need not wait succeeds, also in a task that is cancelled and after the deadline.
+ * The rules for all calls that wait are in filch/filch.h, "Calls that wait": NULL for `f` on a
+ * plain thread, -ECANCELED, -ETIMEDOUT, -ENOMEM, locks held over a join, and when an object may be
+ * freed.
  *
- * A lock may be held over a join, a wait or the end of a scope, with any number of workers: nothing foreign ever runs on a stack that waits. It is held by a task, and
- * not by its thread. A library that is built with FILCH_DEBUG (a Debug build) names on stderr the tasks that wait for each other's mutexes in a circle, when the
- * last of them begins to.
+ * Each object is a few words in memory of the caller. All zero is its initial state, unless it has
+ * an init function. There is nothing to undo at its end, and no call allocates.
  *
- * All of them are a few words, in anybody's memory; there is nothing to undo, and no call allocates. One that has returned has let go of the object before others
- * could know: who has locked and unlocked a mutex, or has got the last unit or seen the event, may free it if no other call on it is to come or has not
- * returned but those that let it go on.
+ * A library that is built with FILCH_DEBUG (a Debug build) detects tasks that wait for each other's
+ * mutexes in a circle. It names them on stderr when the last of them begins to wait.
  *
- *     filch_rwlock_read(f, &lock); ...; filch_rwlock_unlock(&lock);          many readers, or one who
- *     filch_rwlock_write(f, &lock); ...; filch_rwlock_unlock(&lock);         writes
+ *     filch_rwlock_read(f, &lock);                    // many readers ...
+ *     filch_rwlock_unlock(&lock);
+ *     filch_rwlock_write(f, &lock);                   // ... or one writer
+ *     filch_rwlock_unlock(&lock);
  *
- *     while (!err && queue_is_empty())                                       with the mutex held; one who is
- *         err = filch_cond_wait(f, &not_empty, &mutex);                      cancelled does not wait again
+ *     while (!err && queue_is_empty())                // with the mutex held; a cancelled task does
+ *         err = filch_cond_wait(f, &not_empty, &mutex); // not wait again
  *
- *     filch_sem_init(&slots, 4);                                             four at a time
- *     filch_sem_acquire(f, &slots); ...; filch_sem_release(&slots, 1);
+ *     filch_sem_init(&slots, 4);                      // four at a time
+ *     filch_sem_acquire(f, &slots);
+ *     filch_sem_release(&slots, 1);
  *
- *     filch_event_set(&started);                                             all who wait for it go on
+ *     filch_event_set(&started);                      // all that wait for it go on
  *     filch_event_wait(f, &started);
  *
- *     filch_barrier_init(&step, 8);                                          eight go on together
- *     if (filch_barrier_wait(f, &step) == 1) { ... one of them ... }
+ *     filch_barrier_init(&step, 8);                   // eight tasks go on together
+ *     if (filch_barrier_wait(f, &step) == 1)
+ *         begin_step();                               // in one of them
  *
- *     static filch_once once;                                                the first who comes calls it,
- *     int err = filch_once_call(f, &once, open_log, NULL);                   the others wait for that
+ *     static filch_once once;                         // the first caller runs open_log,
+ *     err = filch_once_call(f, &once, open_log, NULL); // the others wait for that
  */
 #ifndef FILCH_SYNC_H
 #define FILCH_SYNC_H
@@ -49,9 +56,10 @@
 extern "C" {
 #endif
 
-/* ---- mutex ------------------------------------------------------------------------------------- */
+/* ---- mutex ----------------------------------------------------------------------------------- */
 
-/* Fields of all that follows are the library's; all zero is the initial state, unless there is a function for it. src/wait/sync has the words. */
+/* A list of waiters. The members of all structs below belong to the library; src/wait/sync explains
+ * the words. */
 typedef struct filch_list {
     void *first, *last;
 } filch_list;
@@ -59,19 +67,21 @@ typedef struct filch_list {
 typedef struct filch_mutex {
     filch_atomic_u32 state, lock;
     filch_list waiters;
-    FILCH_ATOMIC(void *) holder; /* builds with FILCH_DEBUG: the strand that has it */
+    FILCH_ATOMIC(void *) holder; /* builds with FILCH_DEBUG: the strand that holds the mutex */
 } filch_mutex;
 
-/* Who locks may overtake those who wait, but none of them again and again. Only who has locked it unlocks it: a task and what runs on its stack, or a thread. */
+/* A task that locks may overtake tasks that wait, but none of them again and again. The holder
+ * unlocks: the task that has locked, or code that runs on its stack; or the same thread. */
 FILCH_API int filch_mutex_lock(filch_frame *f, filch_mutex *mutex);
 FILCH_API int filch_mutex_lock_until(filch_frame *f, filch_mutex *mutex, uint64_t deadline_ns);
 FILCH_API bool filch_mutex_try_lock(filch_mutex *mutex);
 FILCH_API void filch_mutex_unlock(filch_mutex *mutex);
 
-/* ---- reader-writer lock ------------------------------------------------------------------------ */
+/* ---- reader-writer lock ---------------------------------------------------------------------- */
 
-/* First come, first served, and readers that stand next to each other together: neither side starves. So who reads must not read once more before it has
- * unlocked: a writer may stand between. */
+/* First come, first served; readers next to each other in the queue get the lock together. So
+ * neither side starves. A reader must not lock again before it has unlocked: a writer may wait in
+ * between. */
 typedef struct filch_rwlock {
     filch_atomic_u32 state, lock;
     filch_list waiters;
@@ -83,26 +93,29 @@ FILCH_API int filch_rwlock_write(filch_frame *f, filch_rwlock *rwlock);
 FILCH_API int filch_rwlock_write_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns);
 FILCH_API void filch_rwlock_unlock(filch_rwlock *rwlock);
 
-/* ---- condition --------------------------------------------------------------------------------- */
+/* ---- condition ------------------------------------------------------------------------------- */
 
 typedef struct filch_cond {
     filch_atomic_u32 state, lock;
     filch_list waiters;
 } filch_cond;
 
-/* Give the mutex away, wait for a signal, take the mutex again: it is held on return, whatever that is. Nobody goes on without a signal; but what it was about may
- * have changed again before the mutex is held. */
+/* Unlock the mutex, wait for a signal, lock the mutex again. The mutex is held on return, also
+ * after an error. No wait ends with 0 without a signal, but the condition may have changed again
+ * before the mutex is held: check it in a loop. */
 FILCH_API int filch_cond_wait(filch_frame *f, filch_cond *cond, filch_mutex *mutex);
 FILCH_API int filch_cond_wait_until(filch_frame *f, filch_cond *cond, filch_mutex *mutex,
                                     uint64_t deadline_ns);
 
-/* One, or all, of those who wait go on, in their order. Whoever has changed what they wait for with the mutex held may call it with or without. */
+/* Let one waiter, or all of them, go on, in the order in which they came. Change the condition with
+ * the mutex held; signal with or without it. */
 FILCH_API void filch_cond_signal(filch_cond *cond);
 FILCH_API void filch_cond_broadcast(filch_cond *cond);
 
-/* ---- semaphore --------------------------------------------------------------------------------- */
+/* ---- semaphore ------------------------------------------------------------------------------- */
 
-/* Units go to those who wait in their order; nobody overtakes them. No more than FILCH_SEM_MAX are counted. */
+/* Units go to waiters in the order in which they came; nobody overtakes them. The count stops at
+ * FILCH_SEM_MAX: further units are dropped. */
 typedef struct filch_sem {
     filch_atomic_u32 state, lock;
     filch_list waiters;
@@ -116,9 +129,9 @@ FILCH_API int filch_sem_acquire_until(filch_frame *f, filch_sem *sem, uint64_t d
 FILCH_API bool filch_sem_try_acquire(filch_sem *sem);
 FILCH_API void filch_sem_release(filch_sem *sem, uint32_t count);
 
-/* ---- event ------------------------------------------------------------------------------------- */
+/* ---- event ----------------------------------------------------------------------------------- */
 
-/* Something that happens once, until it is reset. */
+/* Something that happens once: a set event stays set until it is reset. */
 typedef struct filch_event {
     filch_atomic_u32 state, lock;
     filch_list waiters;
@@ -130,7 +143,7 @@ FILCH_API void filch_event_set(filch_event *event);
 FILCH_API void filch_event_reset(filch_event *event);
 FILCH_API bool filch_event_is_set(filch_event *event);
 
-/* ---- barrier ----------------------------------------------------------------------------------- */
+/* ---- barrier --------------------------------------------------------------------------------- */
 
 typedef struct filch_barrier {
     filch_atomic_u32 lock;
@@ -138,21 +151,27 @@ typedef struct filch_barrier {
     filch_list waiters;
 } filch_barrier;
 
-/* For `count` who come; any number of rounds. Its memory has to stay until all calls have returned. */
+/* For `count` callers that arrive, in any number of rounds. The memory must stay until all calls
+ * have returned. */
 FILCH_API void filch_barrier_init(filch_barrier *barrier, uint32_t count);
 
-/* 1 for the last who comes, 0 for the others; or -ECANCELED: then the caller counts as not having come, and the others go on waiting. */
+/* Wait until `count` callers have arrived. Returns 1 to the last caller and 0 to the others. After
+ * an error (-ECANCELED, -ENOMEM) the caller counts as not arrived, and the others go on waiting. */
 FILCH_API int filch_barrier_wait(filch_frame *f, filch_barrier *barrier);
 
-/* ---- once -------------------------------------------------------------------------------------- */
+/* ---- once ------------------------------------------------------------------------------------ */
 
 typedef struct filch_once {
     filch_atomic_u32 state, lock;
     filch_list waiters;
 } filch_once;
 
-/* The first who comes calls fn(f, arg), which may wait; the others wait until that has returned 0. After an error, which only the one who called
- * gets, the next one calls. 0, or the error of the caller's own call, or -ECANCELED. */
+/*
+ * The first caller runs fn(f, arg), which may wait. The others wait until fn has returned 0. If fn
+ * returns an error, only the caller that ran it gets that error, and the next caller runs fn.
+ *
+ * Returns 0, the error of the caller's own fn, or -ECANCELED or -ENOMEM.
+ */
 FILCH_API int filch_once_call(filch_frame *f, filch_once *once,
                               int (*fn)(filch_frame *f, void *arg), void *arg);
 
