@@ -10,22 +10,22 @@
  *                                    |     FILCH_HEADER_OFFSET behind it
  *                                    aligned to FILCH_REGION_BYTES
  *
- * The page that begins at the aligned address holds what every task uses: the top of the stack, the header and the
- * first slots. A small task touches no other.
+ * The page at the aligned address holds what every task uses: the top of the stack, the header and
+ * the first slots. A small task touches no other page.
  *
- * A handle, `filch_frame *f` everywhere in this library, is the address of the next free slot. It says
- * both where the next fork goes and, masked, which strand the code runs on. It is passed from
- * function to function in a register, so the fast path reads no thread-local variable and
- * stays right when a strand moves to another thread.
+ * A frame, `filch_frame *f` everywhere in this library, is the address of the next free slot. It
+ * tells where the next fork goes. Masked, it tells which strand the code runs on. Functions pass it
+ * to each other in a register. So the fast path reads no thread-local variable, and stays correct
+ * when a strand moves to another thread.
  *
- * Slots below the split are public: thieves may take them, oldest first. Those above are private to
- * the owner, who forks and joins them with plain stores and one comparison each:
+ * Slots below the split are public: thieves may take them, oldest first. Slots above it are private
+ * to the owner, which forks and joins them with plain stores and one comparison each:
  *
- *     fork is slow when  f >= fork_limit   the region is full, or somebody asked for work
- *     join is slow when  f <  join_limit   the slot is public, or somebody asked for work
+ *     fork is slow when  f >= fork_limit   the region is full, or a thief asked for work
+ *     join is slow when  f <  join_limit   the slot is public, or a thief asked for work
  *
- * A thief that wants more overwrites both limits, so that the comparison that is made anyway is also
- * the poll. src/deque/README.md has the protocol.
+ * A thief that wants work overwrites both limits. So the comparison that is made anyway also polls
+ * for thieves. src/deque/README.md has the protocol.
  */
 #ifndef FILCH_STRAND_H
 #define FILCH_STRAND_H
@@ -39,48 +39,48 @@
 extern "C" {
 #endif
 
-/* A power of two: the header of a slot's strand is found by masking the slot's address. */
+/* A power of two: masking the address of a slot gives the header of its strand. */
 #define FILCH_REGION_BYTES ((uintptr_t)512 << 10)
 #define FILCH_HEADER_OFFSET ((uintptr_t)2048)
 
-/* What a task's arguments and result may take up inside its slot. */
+/* Bytes for the arguments or the result of a task inside its slot. */
 #define FILCH_SLOT_ROOM 56
 
 typedef struct filch_slot filch_slot;
 
-/* What functions that fork, join or wait take as `filch_frame *f`: the place of the calling task on
- * its strand. It is the address of the next free slot, so it has the slot's type. */
+/* The frame that functions take as `filch_frame *f` to fork, join or wait: the place of the calling
+ * task on its strand. It is the address of the next free slot, so it has the slot's type. */
 typedef struct filch_slot filch_frame;
 
-/* Runs the task in `task` on the strand of `f`, reading its arguments from the slot and leaving its
+/* Runs the task in `task` on the strand of `f`: reads its arguments from the slot and leaves its
  * result there. */
 typedef void filch_thunk(filch_frame *f, filch_slot *task);
 
-/* One task: a cache line, so that a thief who works on one does not disturb its neighbours. */
+/* One task: a cache line, so that a thief that works on it does not disturb its neighbours. */
 struct filch_slot {
     unsigned char room[FILCH_SLOT_ROOM]; /* arguments, then the result */
     FILCH_ATOMIC(uintptr_t) state;       /* see below */
 } __attribute__((aligned(FILCH_CACHE_LINE)));
 
 /*
- * The state of a slot is the task's thunk from its fork on. When the task was stolen, the thief makes it DONE at the
- * end, and the forker marks it AWAITED when it leaves its strand until then. The marks are bits that
- * no address of a function has, so that the thief still finds the thunk.
+ * From its fork on, the state of a slot is the task's thunk. If the task was stolen, the thief sets
+ * DONE at the end. If the forker leaves its strand to wait for that, it adds the mark AWAITED. The
+ * marks are bits that no address of a function has, so the thief still finds the thunk.
  */
 #define FILCH_TASK_DONE ((uintptr_t)0)
 #define FILCH_TASK_AWAITED ((uintptr_t)1 << 63)
-#define FILCH_TASK_OFFERED                                                                         \
-    ((uintptr_t)1 << 62) /* with some deques: whoever takes this off has the task */
+/* With some deques: the worker that clears this mark has the task. */
+#define FILCH_TASK_OFFERED ((uintptr_t)1 << 62)
 
-/* The part of a strand's header that the inlined path reads. Written by the owner, and
- * overwritten by thieves who ask for work. */
+/* The part of a strand's header that the inlined path reads. The owner writes it; thieves that ask
+ * for work overwrite it. */
 typedef struct filch_limits {
     FILCH_ATOMIC(filch_slot *) fork_limit;
     FILCH_ATOMIC(filch_slot *) join_limit;
 } filch_limits;
 
-/* What lies at the aligned address. A struct, and not an addition: so compilers keep the masked address, and let the offset be
- * part of the load. */
+/* What lies at the aligned address. It is a struct, and not an addition, so that compilers keep the
+ * masked address and make the offset part of the load. */
 typedef struct filch_region {
     unsigned char stack_top[FILCH_HEADER_OFFSET];
     filch_limits limits;
@@ -88,30 +88,30 @@ typedef struct filch_region {
 
 #define FILCH_LIMITS(f) (&((filch_region *)((uintptr_t)(f) & ~(FILCH_REGION_BYTES - 1)))->limits)
 
-/* True when fork must take the slow path for the task just written to `f`. */
+/* Must fork take the slow path for the task just written to `f`? */
 FILCH_INLINE bool filch_fork_is_slow(const filch_frame *f)
 {
     /* relaxed: a hint that the slow path checks again, or the owner's own value. */
     return __builtin_expect(f >= filch_load_relaxed(&FILCH_LIMITS(f)->fork_limit), 0);
 }
 
-/* True when the join of `f` must take the slow path. */
+/* Must the join of `f` take the slow path? */
 FILCH_INLINE bool filch_join_is_slow(const filch_frame *f)
 {
     /* relaxed: a hint that the slow path checks again, or the owner's own value. */
     return __builtin_expect(f < filch_load_relaxed(&FILCH_LIMITS(f)->join_limit), 0);
 }
 
-/* Publish the tasks up to `f` if somebody wants them. Returns the task's slot: f, or the end of the region when that is
- * full. A task there is never published; its join runs it. */
+/* Publish the tasks up to `f` if a thief wants them. Returns the slot of the task: f, or the end of
+ * the region if that is full. A task there is never published; its join runs it. */
 FILCH_API filch_slot *filch_fork_slow(filch_frame *f) __attribute__((cold));
 
-/* The same for a task without a handle of its own: when the region is full, either the tasks
+/* The same for a spawned task, which no variable names. If the region is full, either the tasks
  * above `mark` are joined to make room, or the task is run at once. */
 FILCH_API filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark) __attribute__((cold));
 
-/* True when the task in `f` is still the caller's to run. Otherwise it was stolen and is complete
- * on return; the strand was suspended meanwhile if need be. */
+/* True: the task in `f` is still the caller's to run. False: it was stolen, and is complete on
+ * return; the strand was suspended meanwhile if need be. */
 FILCH_API bool filch_join_slow(filch_frame *f) __attribute__((cold));
 
 #ifdef __cplusplus

@@ -6,36 +6,67 @@
  *     {
  *         if (n < 2)
  *             return n;
- *         FILCH_FORK(left, fib, n - 1);          may be stolen from here on
+ *         FILCH_FORK(left, fib, n - 1);          // may be stolen from here on
  *         long right = FILCH_CALL(fib, n - 2);
- *         return FILCH_JOIN(left) + right;       runs it here unless it was stolen
+ *         return FILCH_JOIN(left) + right;       // runs it here unless it was stolen
  *     }
- *     long answer = FILCH_RUN(pool, fib, 40);    from any thread
  *
- * FILCH_TASK(result, name, (type, argument)...) opens a function of up to 16 arguments, each pair in
- * brackets, neither const nor an array, and of any result, void included. Inside it:
+ *     long answer(filch_pool *pool)
+ *     {
+ *         return FILCH_RUN(pool, fib, 40);       // from any thread
+ *     }
  *
- *     FILCH_FORK(child, name, ...)  declares `child`; the task may run elsewhere, or at its join. In a loop
- *                                   use FILCH_SPAWN, or FILCH_FORK_INTO an array
+ * FILCH_TASK(result, name, (type, argument)...) opens a function of up to 16 arguments. Each pair
+ * stands in brackets; its type is neither const nor an array. The result has any type, also void.
+ *
+ * Inside a task:
+ *
+ *     FILCH_FORK(child, name, ...)  declares `child`. The task may run elsewhere, or at its join.
+ *                                   In a loop, use FILCH_SPAWN or FILCH_FORK_INTO instead
+ *     FILCH_JOIN(child)             waits for `child`; its value is the result. The last forked is
+ *                                   joined first. All are joined before the function returns. Not
+ *                                   two in one expression: C does not define which comes first
  *     FILCH_CALL(name, ...)         an ordinary call: the same task, here and now
- *     FILCH_JOIN(child)             waits for it and is its result. The last forked is joined first, and all
- *                                   are joined before the function returns. Not two in one
- *                                   expression: C does not say which is made first
  *     FILCH_SPAWN(name, ...)        a fork without a name, for loops; the result is dropped
- *     FILCH_SYNC()                  joins everything this function has spawned so far; what it forked
- *                                   by name is joined by name before
- *     FILCH_HERE                    the handle, for the functions that take a `filch_frame *f`
+ *     FILCH_SYNC()                  joins all that this function has spawned so far. Join what it
+ *                                   has forked by name before that
+ *     FILCH_HERE                    the frame, for the functions that take a `filch_frame *f`
  *
- * and in a function that has a handle `f` without being a task, like the body of a loop:
+ * In a function that has a frame `f` without being a task, like the body of a loop:
  *
  *     FILCH_CALL_ON(f, name, ...)   calls the task, which may then fork
  *
- * FILCH_RUN(pool, name, ...) may be used anywhere. Without a pool (NULL) it runs the task serially.
- * FILCH_SUBMIT(pool, name, ...) does not wait, and drops the result: 0, or what filch_submit returns, -EINVAL without a pool. The arguments
- * are copied byte by byte: in C++ they must be trivially copyable, and none may need a larger alignment than malloc gives.
+ * Anywhere, in tasks and in plain threads:
  *
- * Forks whose number is known only at run time and whose results matter keep their handles in
- * an array of `<name>_forked`:
+ *     FILCH_RUN(pool, name, ...)    runs the task in the pool and waits; its value is the result.
+ *                                   With NULL for the pool, or where filch_run would return an
+ *                                   error, it runs the task serially
+ *     FILCH_SUBMIT(pool, name, ...) does not wait, and drops the result. Returns 0 or an error of
+ *                                   filch_submit; -EINVAL without a pool. The arguments are copied
+ *                                   byte by byte: in C++ they must be trivially copyable. None may
+ *                                   need a larger alignment than malloc gives
+ *     FILCH_FUTURE_SUBMIT(pool, &answer, name, ...)
+ *                                   the same with a future for the result, see below
+ *
+ * A result that is needed later, from any thread and without a scope, goes into a `<name>_future`:
+ *
+ *     fib_future answer;
+ *     int err = FILCH_FUTURE_SUBMIT(pool, &answer, fib, 30);
+ *     if (!err)
+ *         err = filch_future_get(f, &answer.future, NULL);
+ *     if (!err)
+ *         printf("%ld\n", answer.result);
+ *
+ *   - The memory of `answer` is the caller's. It holds the arguments, too, and must stay until
+ *     answer.future is complete. If FILCH_FUTURE_SUBMIT returns an error (as of filch_submit), the
+ *     future never completes, and the memory is free at once.
+ *   - answer.future is a filch_future: it can be waited for with a deadline and in a filch_select.
+ *     FILCH_FUTURE_SUBMIT initialises it. Its value is &answer.result, or NULL for a void task.
+ *   - It completes with 0; or with -ENOMEM, and the task did not run: all stacks belong to tasks
+ *     that wait, and there is no memory for another.
+ *
+ * If the number of forks is known only at run time, and their results matter, keep the forks in an
+ * array of `<name>_forked`:
  *
  *     fib_forked child[8];
  *     for (int i = 0; i < 8; i++)
@@ -43,13 +74,15 @@
  *     for (int i = 8; i-- > 0;)
  *         sum += FILCH_JOIN_FROM(child[i], fib);
  *
- * Between fork and join the arguments live in a 64-byte slot of the strand (filch/strand.h), or in the
- * handle when they are larger than that; only FILCH_SPAWN insists that they fit. Two tasks that call
- * each other are announced with FILCH_DECLARE(result, name, ...) and opened with FILCH_BODY(same).
+ * Between fork and join the arguments are in a 64-byte slot of the strand (filch/strand.h). If they
+ * do not fit, they stay in `child`. Only FILCH_SPAWN insists that they fit.
  *
- * Optimised builds trust the caller to join what it forked, in order. Unoptimised builds, and those with
- * -DFILCH_DEBUG, check it, and stop with the file and line of the wrong join or the name of the task that returned
- * without one.
+ * Two tasks that call each other: announce one with FILCH_DECLARE(result, name, ...), and open it
+ * later with FILCH_BODY and the same arguments.
+ *
+ * Optimised builds trust the caller to join what it forked, in order. Unoptimised builds, and those
+ * with -DFILCH_DEBUG, check it. They stop with the file and line of the wrong join, or the name of
+ * the task that returned without a join.
  *
  * Without macros, for other languages and other tastes:
  *
@@ -72,20 +105,24 @@
 extern "C" {
 #endif
 
-/* Put the task `fn(arg)` on the strand of `f`. Returns the handle to go on with. When there is no room
- * left, the task has been run on return. */
+/* Fork the task fn(f, arg). Returns the frame to go on with. If the strand has no room left, the
+ * task has been run on return. */
 FILCH_API filch_frame *filch_fork(filch_frame *f, filch_fn *fn, void *arg);
 
-/* Join all that was forked since the handle was `mark`, newest first. Returns `mark`, the handle to go on with: with the old one, a wait would offer
- * what was joined once more. Tasks that were
- * not stolen run here; for one that was, the strand is suspended until it is complete. */
+/*
+ * Join all that was forked since the frame was `mark`, newest first. Tasks that were not stolen run
+ * here. For a task that was stolen, the strand is suspended until the task is complete.
+ *
+ * Returns `mark`, the frame to go on with. With the old frame, a later wait would offer the joined
+ * tasks to thieves once more.
+ */
 FILCH_API filch_frame *filch_join(filch_frame *f, filch_frame *mark);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* ---- The macros of the opening comment --------------------------------------------------------- */
+/* ---- The macros of the opening comment ------------------------------------------------------- */
 
 #define FILCH_TASK(...)                                                                            \
     FILCH_DECLARE(__VA_ARGS__);                                                                    \

@@ -10,7 +10,7 @@
 #include <filch/strand.h>
 
 #ifdef FILCH_CHECKED
-/* The library's own tasks choose. */
+/* Set by the library for its own tasks. */
 #elif defined(FILCH_DEBUG) || (!defined(NDEBUG) && !defined(__OPTIMIZE__))
 #define FILCH_CHECKED 1
 #else
@@ -44,9 +44,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         filch_frame * filch_mark __attribute__((unused))                                           \
                       FILCH_IMPL_EACH(FILCH_IMPL_PARAM, __VA_ARGS__))
 
-/* ---- What FILCH_DECLARE generates; R is the result, `...` the (type, argument) pairs ------------ */
+/* ---- What FILCH_DECLARE generates; R is the result, `...` the (type, argument) pairs --------- */
 
-/* The arguments, and the handle of a fork. A task too large for its slot stays in the handle. */
+/* The arguments, and what FILCH_FORK declares: a task too large for its slot stays there. */
 #define FILCH_IMPL_DEFINE_MEMORY(R, name, ...)                                                     \
     typedef struct name##_args {                                                                   \
         FILCH_IMPL_EACH(FILCH_IMPL_FIELD, __VA_ARGS__)                                             \
@@ -62,7 +62,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
                                                  R, FILCH_IMPL_NOTHING, FILCH_IMPL_RESULT_FITS)(R) \
     };
 
-/* How a thief, or a join that has no handle, runs the task in a slot. */
+/* How a thief, or a join that has no `name_forked`, runs the task in a slot. */
 #define FILCH_IMPL_DEFINE_THUNK(R, name, ...)                                                      \
     static                                                                                         \
         __attribute__((unused)) void name##_thunk(filch_frame *filch_f, filch_frame *filch_task)   \
@@ -114,8 +114,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
             filch_fork_is_slow(filch_f) ? filch_spawn_slow(filch_f, filch_mark) : filch_f + 1;     \
     }
 
-/* One comparison, then a direct call with the arguments that the compiler still has in registers. It must
- * stay one expression with one call: gcc then inlines the recursion as it does for a serial program. */
+/* One comparison, then a direct call with arguments that the compiler still has in registers. It
+ * must stay one expression with one call: then gcc inlines the recursion as in a serial program. */
 #define FILCH_IMPL_DEFINE_JOIN(R, name, ...)                                                       \
     FILCH_IMPL_ALWAYS_INLINE R name##_join(filch_frame **filch_at, name##_forked *filch_child)     \
     {                                                                                              \
@@ -150,7 +150,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         return filch_submit_copy(filch_in, name##_root, filch_child, sizeof filch_work);           \
     }
 
-/* FILCH_FUTURE_SUBMIT: the arguments and the result live with the future, in memory of the caller. */
+/* FILCH_FUTURE_SUBMIT: the caller's memory holds the future, the arguments and the result. */
 #define FILCH_IMPL_DEFINE_FUTURE(R, name, ...)                                                     \
     typedef struct name##_future {                                                                 \
         filch_future future;                                                                       \
@@ -176,10 +176,10 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         return filch_future_submit(filch_in, &filch_child->future, name##_complete, filch_child);  \
     }
 
-/* Something that takes the semicolon. */
+/* Ends the declarations: takes the semicolon that follows FILCH_DECLARE. */
 #define FILCH_IMPL_DEFINE_END(R, name, ...) typedef struct name##_forked name##_forked
 
-/* What is different when the result is void. */
+/* The parts that differ for a void result. */
 #define FILCH_IMPL_NOTHING(...)
 #define FILCH_IMPL_RESULT_FIELD(R) R result;
 #define FILCH_IMPL_RESULT_FITS(R) &&sizeof(R) <= FILCH_SLOT_ROOM
@@ -194,10 +194,10 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_FUTURE_RESULT() *filch_value = &filch_child->result, filch_child->result =
 #define FILCH_IMPL_RETURN_RESULT() return filch_child->result;
 
-/* ---- What the checked builds add --------------------------------------------------------------- */
+/* ---- What the checked builds add ------------------------------------------------------------- */
 
 #if FILCH_CHECKED
-/* The body is name_checked, and what everybody calls looks whether it has joined all that it forked. */
+/* The body is name_checked. name_body calls it, and checks that it has joined all its forks. */
 #define FILCH_IMPL_BODY_SUFFIX _checked
 #define FILCH_IMPL_DEFINE_CHECK(R, name, ...)                                                      \
     FILCH_IMPL_FUNCTION(_body, R, name, __VA_ARGS__)                                               \
@@ -226,7 +226,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_CHECK_JOIN(child) (void)0
 #endif
 
-/* ---- Lists of arguments ------------------------------------------------------------------------ */
+/* ---- Lists of arguments ---------------------------------------------------------------------- */
 
 #define FILCH_IMPL_FIELD(type, a) type a;
 #define FILCH_IMPL_PARAM(type, a) , type a
@@ -279,7 +279,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_ARGUMENTS_1(name)
 #define FILCH_IMPL_ARGUMENTS_2(name, ...) , __VA_ARGS__
 
-/* a when R is void, otherwise b. (`void *` is not void: the probe is not followed by its bracket.) */
+/* a if R is void, otherwise b. (`void *` is not void: its bracket does not follow the probe.) */
 #define FILCH_IMPL_PICK(R, a, b) FILCH_IMPL_SECOND(FILCH_IMPL_PROBE_##R() a, b, ~)
 #define FILCH_IMPL_SECOND(...) FILCH_IMPL_SECOND_(__VA_ARGS__)
 #define FILCH_IMPL_SECOND_(a, b, ...) b
