@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A future: a value, or an error, that somebody provides later.
+ * A future: a value, or an error, that a task or a thread provides later.
  *
  *     static int compute(filch_frame *f, void *input, void **value)
  *     {

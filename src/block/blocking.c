@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads for calls that block: elastic, in lanes.
+ * Threads for calls that block, in lanes. README.md has the states of a call, and why none is lost.
  *
- * A lane is a queue under a lock, and threads that take from it. A call starts a thread if nobody is idle; an idle one looks for a moment, sleeps, and
- * ends after a second. A call lies on the stack of the task that made it, and is touched only under the lock, or by the thread that makes it:
+ * A lane is a queue under a lock, and threads that take calls from it. A call is on the stack of
+ * the task that makes it. It is touched under the lock, or by the thread that runs it:
  *
- *     QUEUED --- a thread takes it ---> RUNNING --- fn returns ---> DONE    whoever waits goes on
+ *     QUEUED --- a thread takes it ---> RUNNING --- fn returns ---> DONE: its task goes on
  *        |
- *        '------ its task is cancelled, or its deadline passes: off the queue
+ *        '------ its task is cancelled, or its deadline passes: removed from the queue
  */
 #include "block/blocking.h"
 
@@ -24,7 +24,7 @@
 static const unsigned thread_limits[FILCH_LANE_COUNT] = {
     [FILCH_LANE_ANY] = 64, [FILCH_LANE_FILES] = 16, [FILCH_LANE_NAMES] = 8};
 
-/* Calls often come one after the other, and a thread that sleeps takes microseconds to come. */
+/* Calls often come one after the other, and a thread that sleeps takes microseconds to wake. */
 #define LINGER_NS 50000
 #define LAST_NS 1000000000
 
@@ -44,13 +44,13 @@ typedef struct lane {
     filch_lock lock;
     const filch_pool *pool; /* NULL under the model checker */
     filch_link *first, **last;
-    filch_atomic_u32 queued_count; /* written under the lock; idle threads look at it without */
+    filch_atomic_u32 queued_count; /* calls in the queue; under the lock */
     unsigned thread_count, idle_count, thread_limit;
-    bool has_lingerer;      /* one of the idle threads looks for the bell without sleeping */
+    bool has_lingerer;      /* one of the idle threads spins on the bell instead of sleeping */
     filch_atomic_u32 bell;  /* raised to wake idle threads */
-    filch_atomic_u32 alive; /* thread_count, for who waits for its end */
+    filch_atomic_u32 alive; /* thread_count, for end_lane to wait on */
     bool is_ending;
-    bool has_ended; /* a thread that nobody has joined yet: */
+    bool has_ended; /* `ended` is a thread that has ended and is not joined yet */
     pthread_t ended;
 } lane;
 
@@ -59,7 +59,7 @@ typedef struct offload {
     lane lanes[FILCH_LANE_COUNT];
 } offload;
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static call *take(lane *l)
 {
@@ -69,13 +69,13 @@ static call *take(lane *l)
     l->first = c->link.next;
     if (!l->first)
         l->last = &l->first;
-    /* relaxed: under the lock; others take it as a hint. */
+    /* relaxed: under the lock. */
     filch_store_relaxed(&l->queued_count, filch_load_relaxed(&l->queued_count) - 1);
     c->state = CALL_RUNNING;
     return c;
 }
 
-/* Under the lock, which is held again on return. */
+/* Run the call. Under the lock, which is released meanwhile. */
 static void make_call(lane *l, call *c)
 {
     filch_wakes wakes = {NULL, NULL};
@@ -94,7 +94,7 @@ static void make_call(lane *l, call *c)
     filch_lock_acquire(&l->lock);
 }
 
-/* Under the lock. False: nothing came for long. */
+/* Wait for the next call. Under the lock. False: none came for a second. */
 static bool wait_for_call(lane *l)
 {
     const struct timespec last = {.tv_sec = LAST_NS / 1000000000};
@@ -107,7 +107,7 @@ static bool wait_for_call(lane *l)
     if (!l->has_lingerer) {
         l->has_lingerer = true;
         filch_lock_release(&l->lock);
-        /* relaxed: a hint; the lock tells. */
+        /* relaxed: a hint; the queue is checked under the lock. */
         while (filch_load_relaxed(&l->bell) == bell && filch_clock_ns() - since_ns < LINGER_NS)
             filch_pause();
         filch_lock_acquire(&l->lock);
@@ -143,13 +143,13 @@ static void *serve(void *argument)
     filch_store_relaxed(&l->alive, l->thread_count);
     filch_futex_wake(&l->alive, 1);
     filch_lock_release(&l->lock);
-    /* Each joins the one that ended before it, and who ends the lane the last. */
+    /* Each thread joins the one that ended before it; end_lane joins the last. */
     if (has_previous)
         pthread_join(previous, NULL);
     return NULL;
 }
 
-/* Under the lock. False: there is none to be had. */
+/* Under the lock. False: no thread could be started. */
 static bool start_thread(lane *l)
 {
     pthread_t thread;
@@ -161,11 +161,11 @@ static bool start_thread(lane *l)
     return true;
 }
 
-/* ---- the part of the pool ---------------------------------------------------------------------- */
+/* ---- the part of the pool -------------------------------------------------------------------- */
 
 static void ring(lane *l, int count)
 {
-    /* relaxed: under the lock, which carries what the bell is about. */
+    /* relaxed: under the lock, which carries the queue. */
     filch_fetch_add_relaxed(&l->bell, 1);
     if (count > 0)
         filch_futex_wake(&l->bell, count);
@@ -222,9 +222,9 @@ static offload *get_offload(filch_pool *pool)
     return (offload *)part;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Under the lock. False: nobody would ever take it. */
+/* Under the lock. False: the lane has no thread, so none would take the call. */
 static bool queue_call(lane *l, call *c)
 {
     c->link.next = NULL;
@@ -234,7 +234,7 @@ static bool queue_call(lane *l, call *c)
     uint32_t queued_count = filch_load_relaxed(&l->queued_count) + 1;
     filch_store_relaxed(&l->queued_count, queued_count);
     if (l->idle_count >= queued_count) {
-        /* Who lingers hears the bell without a wake-up, and takes one. */
+        /* The lingering thread sees the bell without a wake-up, and takes one call. */
         ring(l, l->has_lingerer && queued_count == 1 ? 0 : 1);
         return true;
     }
@@ -243,7 +243,7 @@ static bool queue_call(lane *l, call *c)
     return l->thread_count > 0;
 }
 
-/* Under the lock. */
+/* Remove a call from the queue. Under the lock. */
 static void take_off(lane *l, call *c)
 {
     filch_link **at = &l->first;
@@ -256,7 +256,9 @@ static void take_off(lane *l, call *c)
     filch_store_relaxed(&l->queued_count, filch_load_relaxed(&l->queued_count) - 1);
 }
 
-/* Wait until it is done, or the task is cancelled, or the deadline passes. Returns how far it was then; CALL_QUEUED: it is off the queue, and its result says why. */
+/* Wait until the call is done, the task is cancelled or the deadline passes. Returns the state of
+ * the call at that time. CALL_QUEUED: it was removed from the queue, and its result is the
+ * reason. */
 static call_state wait_for_end(filch_frame *f, lane *l, call *c, uint64_t deadline_ns)
 {
     filch_waiting waiting;
@@ -272,7 +274,7 @@ static call_state wait_for_end(filch_frame *f, lane *l, call *c, uint64_t deadli
         filch_waiting_drop(&waiting);
     else
         outcome = filch_waiting_wait(&waiting, deadline_ns);
-    /* Also when it is done: the thread must have let go of it. */
+    /* Also when the call is done: the thread must have released the lock. */
     filch_lock_acquire(&l->lock);
     c->waiting = NULL;
     call_state state = c->state;
@@ -307,7 +309,7 @@ int filch_blocking_until(filch_frame *f, filch_lane which, int (*fn)(void *arg),
     if (!is_queued)
         return fn(arg);
     if (wait_for_end(f, l, &c, deadline_ns) == CALL_RUNNING) {
-        /* It has our memory. */
+        /* The call uses our memory: wait for its end in any case. */
         filch_frame *shield = filch_shield(f);
         wait_for_end(f, l, &c, FILCH_NEVER_NS);
         filch_unshield(f, shield);
