@@ -1,33 +1,43 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring of entries, and two lists, of those who wait to send and to receive, under one lock of four bytes.
+ * A ring of entries and two lists of waiters, senders and receivers, under one lock of four bytes.
  *
  *                 senders wait            entries               receivers wait
  *     open        when it is full         0 ... capacity        when it is empty
  *     closed      none                    0 ... capacity        none
  *
- * There are two ways to let somebody go on who waits.
+ * There are two ways to let a waiter go on.
  *
  * A hand-over has three steps:
  *
- *     under the lock    take the waiter off the list and claim its wait: neither its deadline nor a cancellation can end it now
- *     after it          copy the entry between the two, from stack to stack (or before, between a stack and the ring)
- *                       finish the wait, and resume it
+ *     1. Under the lock: remove the waiter from the list and claim its wait. From then on neither
+ *        its deadline nor a cancellation can end the wait.
+ *     2. Copy the entry. Between two stacks: after the lock is released. Between a stack and the
+ *        ring: before.
+ *     3. After the lock is released: finish the wait, and resume the waiter.
  *
- * If the claim fails the wait has ended otherwise, nothing was copied, and the next waiter's turn comes. So an entry that is sent is received once, and a sender that
- * gets an error has sent nothing. The channel is not touched after the lock is released: whoever has received the last entry, or
- * was told that the channel is closed, may destroy it, even if the other side has not returned yet.
+ * If the claim fails, the wait has ended otherwise: nothing was copied, and the next waiter is
+ * tried. So an entry that is sent is received once, and a sender that gets an error has sent
+ * nothing. Nobody touches the channel after the lock is released. So a caller that has received the
+ * last entry, or was told that the channel is closed, may destroy it, even if the other side has
+ * not returned yet.
  *
- * A nudge (strand/wait_word.h) is for crowds. Where many wait, a hand-over for each entry is a switch for each entry. So where there is a ring, and more than one waits, entries go through the ring; one of those who
- * wait is nudged, takes the lock when it goes on, and finds as many entries, or as much room, as has come together meanwhile. Until then nobody else of its side is nudged, and when it has come the next is,
- * if there is still something for it:
+ * A nudge (strand/wait_word.h) is for crowds. If many strands wait, a hand-over per entry is a
+ * switch per entry. So if there is a ring, and more than one strand waits, the entries go through
+ * the ring, and one of the waiters is nudged. When it goes on, it acquires the lock and finds all
+ * entries, or all the room, that have accumulated. Until then no other waiter of its side is
+ * nudged. After that the next one is, if there is still something for it:
  *
- *     entries in the ring and receivers in the list: receiver_tries. Room in the ring and senders in the list: sender_tries.       (settle)
+ *     entries in the ring and receivers in the list imply receiver_tries,
+ *     room in the ring and senders in the list imply sender_tries           (settle)
  *
- * The one who was nudged may come too late, since others need not wait for it. Then it waits again, before all others of its side, and after TRIES_MAX times it gets a hand-over. Who cannot wait, or is a thread, for
- * which a wait costs more than the switch of a strand, takes from those who wait as if they had not been nudged, if the ring has nothing for it: a nudged wait can be claimed.
+ * A nudged waiter may come too late, since others need not wait for it. Then it waits again, before
+ * all others of its side; after TRIES_MAX times it gets a hand-over. A caller that cannot wait
+ * claims nudged waiters like any others, if the ring has nothing for it. So does a thread, for
+ * which a wait costs more than the switch of a strand.
  *
- * There are no ordered operations here: the lock [lock-passed] and the wait [strand-waits, wait-ended] carry everything.
+ * There are no ordered operations here: the lock [lock-passed] and the wait [strand-waits,
+ * wait-ended] carry everything.
  */
 #include "wait/channel.h"
 
@@ -37,7 +47,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Entries are small, and their size is known to the caller only: a call for it would take longer than the copy. */
+/* Entries are small, and only the caller knows their size: a call of memcpy would take longer than
+ * the copy. */
 static inline void copy(void *to, const void *from, size_t bytes)
 {
     switch (bytes) {
@@ -81,11 +92,12 @@ void filch_channel_destroy(filch_channel *channel)
     free(channel);
 }
 
-/* ---- under the lock ---------------------------------------------------------------------------- */
+/* ---- under the lock -------------------------------------------------------------------------- */
 
 static inline void *entry_at(filch_channel *channel, size_t offset)
 {
-    /* Neither is more than capacity, and a size in bytes does not overflow: so twice that many entries do not, either. */
+    /* Neither is more than capacity. All entries have fewer than PTRDIFF_MAX bytes, so the sum of
+     * both does not overflow. */
     size_t index = channel->first + offset;
     return channel->entries +
            channel->entry_bytes * (index < channel->capacity ? index : index - channel->capacity);
@@ -104,7 +116,8 @@ static inline void pop(filch_channel *channel, void *entry)
     channel->count--;
 }
 
-/* Claim the first of the list that can be. `tries` is that of the same side. NULL: there is none, and the list is empty. */
+/* Claim the first waiter whose wait is still open. `tries` is that of the same side. NULL: there is
+ * none, and the list is empty. */
 static filch_waiter *claim(filch_waiters *list, bool *tries)
 {
     filch_waiter *waiter = filch_waiters_claim(list);
@@ -114,7 +127,8 @@ static filch_waiter *claim(filch_waiters *list, bool *tries)
     return waiter;
 }
 
-/* Is the first of them to look for itself? One who waits alone is served, and so is one who has come in vain too often. */
+/* Shall the first waiter be nudged? A waiter that is alone, or was nudged in vain too often, is
+ * served. */
 static bool shall_try(const filch_waiters *list)
 {
     return list->first && list->first != list->last && list->first->may_try;
@@ -135,7 +149,8 @@ static void add_served(filch_handover *handover, filch_waiter *waiter)
     handover->more = waiter;
 }
 
-/* There may be room, or entries, for those who wait: serve them, or nudge one. False: there is nothing for them. */
+/* If there is room, or an entry, for waiters, serve one or nudge one. False: there is nothing for
+ * them. */
 static bool settle_senders(filch_channel *channel, filch_handover *handover)
 {
     if (channel->is_closed || channel->sender_tries || channel->count == channel->capacity ||
@@ -169,7 +184,7 @@ static bool settle_receivers(filch_channel *channel, filch_handover *handover)
     return true;
 }
 
-/* Nobody waits, or who does has been told to come. */
+/* On both sides, nobody waits or one waiter was nudged. */
 static inline bool is_calm(const filch_channel *channel)
 {
     return (!channel->senders.first || channel->sender_tries) &&
@@ -245,16 +260,16 @@ void filch_handover_finish(filch_handover *handover)
         filch_waiting_finish(waiter->waiting, waiter->outcome, &handover->nudged);
     }
     for (filch_waiter *next; handover->more; handover->more = next) {
-        next = handover->more->next; /* it is gone when it is finished */
+        next = handover->more->next; /* the waiter is gone when it is finished */
         filch_waiting_finish(handover->more->waiting, handover->more->outcome, &handover->nudged);
     }
     if (handover->nudged.last)
         filch_wakes_go(&handover->nudged);
 }
 
-/* ---- send and receive -------------------------------------------------------------------------- */
+/* ---- send and receive ------------------------------------------------------------------------ */
 
-/* One who was nudged so often, and came in vain, is served the next time. */
+/* A waiter that was nudged this often in vain is served the next time. */
 #define TRIES_MAX 3
 
 typedef struct channel_side {
@@ -294,7 +309,7 @@ static int wait_on(const channel_side *side, filch_channel *channel, filch_frame
               : side->is_send ? filch_channel_put(channel, entry, FILCH_EFFORT_PATIENT, &handover)
                               : filch_channel_get(channel, entry, FILCH_EFFORT_PATIENT, &handover);
     }
-    /* Others may have counted on us. */
+    /* The next waiter may have relied on us. */
     settle(channel, &handover);
     filch_lock_release(&channel->lock);
     filch_handover_finish(&handover);
@@ -392,9 +407,9 @@ size_t filch_channel_count(filch_channel *channel)
     return count;
 }
 
-/* ---- close ------------------------------------------------------------------------------------- */
+/* ---- close ----------------------------------------------------------------------------------- */
 
-/* Claim all of the list: they are told that the channel is closed. */
+/* Claim all waiters of the list, to tell them that the channel is closed. */
 static void claim_all(filch_waiters *list, bool *tries, filch_handover *handover)
 {
     for (filch_waiter *waiter; (waiter = claim(list, tries));) {
@@ -413,7 +428,7 @@ void filch_channel_close(filch_channel *channel)
     filch_lock_acquire(&channel->lock);
     channel->is_closed = true;
     claim_all(&channel->senders, &channel->sender_tries, &handover);
-    /* What is in it is for those who wait already. */
+    /* The entries in the channel go to receivers that wait already. */
     while (channel->count > 0 &&
            (receiver = claim(&channel->receivers, &channel->receiver_tries))) {
         pop(channel, receiver->data);

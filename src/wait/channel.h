@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What channel.c and select.c share: a channel under its lock, and a hand-over that is completed after it.
+ * What channel.c and select.c share: a channel under its lock, and a hand-over that is finished
+ * after it.
  */
 #ifndef FILCH_WAIT_CHANNEL_H
 #define FILCH_WAIT_CHANNEL_H
@@ -12,7 +13,7 @@
 struct filch_channel {
     filch_lock lock;
     bool is_closed;
-    bool sender_tries, receiver_tries; /* one was nudged, and has not come yet */
+    bool sender_tries, receiver_tries; /* a waiter was nudged, and has not had the lock since */
     size_t capacity;                   /* constant, as is entry_bytes */
     size_t first, count;               /* the entries are first, first + 1, ... modulo capacity */
     filch_waiters senders, receivers;
@@ -23,29 +24,31 @@ struct filch_channel {
 /* Added to the outcome of a wait that ends because the channel was closed. */
 #define FILCH_OUTCOME_CLOSED 1024u
 
-/* What is left to do when the lock is released: waiters that were claimed, so that they and their memory wait for us; strands that were nudged. */
+/* What is left to do after the lock is released: finish waiters that were claimed, which wait for
+ * us with their memory; resume strands that were nudged. */
 typedef struct filch_handover {
     filch_waiter *waiter; /* NULL: nothing */
-    void *to;             /* NULL: it was copied under the lock */
+    void *to;             /* NULL: the entry was copied under the lock */
     const void *from;
     size_t bytes;
-    filch_waiter *more; /* others, linked by next; what is theirs was copied under the lock */
+    filch_waiter *more; /* more claimed waiters, linked by next; copied under the lock */
     filch_wakes nudged;
 } filch_handover;
 
-/* How much to try. */
+/* How hard to try. */
 typedef enum filch_effort {
-    FILCH_EFFORT_PATIENT, /* rather wait than take from one, or give to one, who was nudged */
+    FILCH_EFFORT_PATIENT, /* rather wait than serve a waiter that was nudged */
     FILCH_EFFORT_ALL,
 } filch_effort;
 
-/* Under the lock. 0; -EPIPE it is closed; -EAGAIN it is full, or empty: then nothing has happened. */
+/* Send, or receive. Under the lock. Returns 0; -EPIPE: the channel is closed; -EAGAIN: it is full,
+ * or empty, and nothing has happened. */
 int filch_channel_put(filch_channel *channel, const void *entry, filch_effort effort,
                       filch_handover *handover);
 int filch_channel_get(filch_channel *channel, void *entry, filch_effort effort,
                       filch_handover *handover);
 
-/* Without the lock; the channel may be gone. Whoever waited goes on. */
+/* Finish the hand-over: the waiters go on. Without the lock; the channel may be gone. */
 void filch_handover_finish(filch_handover *handover);
 
 #endif

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A future: a state, and under a lock those who wait for it.
- *
- * future.h says why there are no edges.
+ * A future: a state, and under a lock its waiters. future.h says why there are no edges.
  */
 #include "wait/future.h"
 
@@ -32,7 +30,7 @@ bool filch_future_set(filch_future *future, void *value, int err)
         filch_store_relaxed(&future->state, FILCH_FUTURE_READY);
         filch_waiters_wake_all(filch_future_waiters(future), &wakes);
     }
-    /* A waiter takes the lock once more before it goes on: it may free the future. */
+    /* Each waiter acquires the lock once more before it returns: then it may free the future. */
     filch_lock_release(filch_future_lock(future));
     filch_wakes_go(&wakes);
     return is_first;
@@ -49,7 +47,7 @@ int filch_future_try_get(filch_future *future, void **value)
 {
     if (!filch_future_is_ready(future))
         return -EAGAIN;
-    /* Whoever completed it must have let go of it: the caller may free the future. */
+    /* filch_future_set must have released the lock: the caller may free the future. */
     filch_lock_acquire(filch_future_lock(future));
     filch_lock_release(filch_future_lock(future));
     return result_of(future, value);
@@ -75,7 +73,8 @@ int filch_future_get_until(filch_frame *f, filch_future *future, void **value, u
         else
             outcome = filch_waiting_wait(&waiting, deadline_ns);
     }
-    /* Whoever completed it must have let go of it; and who was not waited for long enough is taken off. */
+    /* filch_future_set must have released the lock. A waiter whose wait ended early removes
+     * itself. */
     filch_lock_acquire(filch_future_lock(future));
     if (outcome < 0)
         filch_waiters_remove(filch_future_waiters(future), &waiter);
@@ -113,7 +112,7 @@ int filch_future_spawn(filch_frame *f, filch_scope *scope, filch_future *future,
     return 0;
 }
 
-/* ---- without a scope --------------------------------------------------------------------------- */
+/* ---- without a scope ------------------------------------------------------------------------- */
 
 typedef struct submitted {
     filch_job job; /* first: its functions get the job */

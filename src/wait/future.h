@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What future.c and select.c share: a future's lock, its waiters, and whether it is complete.
+ * What future.c and select.c share: the lock of a future, its waiters, and whether it is complete.
  *
- * There are no ordered operations here. Whoever finds a future complete takes its lock before it looks at the value: it needs to know that the one who completed it has let go of it,
- * and [lock-passed] carries the value.
+ * There are no ordered operations here. A caller that finds a future complete acquires its lock
+ * before it reads the value. [lock-passed] carries the value, and the caller knows that
+ * filch_future_set no longer touches the future.
  */
 #ifndef FILCH_WAIT_FUTURE_H
 #define FILCH_WAIT_FUTURE_H

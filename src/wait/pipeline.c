@@ -2,22 +2,26 @@
 /*
  * A pipeline: tokens, which are tasks of one scope, and before each stage a gate.
  *
- * A token takes an item through all stages (as in TBB's parallel_pipeline: MacDonald, Szafron, Schaeffer, Rethinking the Pipeline as Object-Oriented States with
- * Transformations, HIPS 2004). Where TBB parks an item at a stage that is busy and lets the thread look for another, the token's strand waits: stages can
- * be plain functions that wait themselves.
+ * A token carries an item through all stages, as in TBB's parallel_pipeline (MacDonald, Szafron,
+ * Schaeffer: Rethinking the Pipeline as Object-Oriented States with Transformations, HIPS 2004).
+ * TBB parks an item at a stage that is busy, and the thread looks for another item. Here the strand
+ * of the token waits, so stages can be plain functions that wait themselves.
  *
- * A gate lets `width` tokens in at once, in the order in which they come, or in that of their numbers. Numbers are given by the gate of the first stage
- * when a token leaves with an item. Of the numbers from `next` on, which the gate lets in next, up to the highest that waits, each is held by a token of its own,
- * since it was given and is not through: so those that wait fit into a ring with a place for each token.
+ * A gate admits `width` tokens at once, in the order in which they arrive, or in the order of their
+ * numbers. The gate of the first stage gives a number to each token that leaves with an item. Each
+ * number from `next`, which the gate admits next, up to the highest that waits is held by a token
+ * of its own: it was given and has not passed. So the waiters fit into a ring with a place for each
+ * token.
  *
- *     enter    has the gate room, and is it our turn?   yes: go in.   no: wait in the list, or at our place in the ring
- *     leave    let in who comes next, as long as there is room and somebody waits whose turn it is
+ *     enter    has the gate room, and is it our turn? If so, go in. If not, wait in the list, or at
+ *              our place in the ring
+ *     leave    admit waiters while there is room, and the turn of a waiter has come
  *
- * A token that has nothing in its hands, because a stage dropped the item, still goes through the ordered gates: others wait for its number. A token that fails does not,
- * but cancels the scope, so nobody waits for it.
+ * A token whose item was dropped by a stage still passes the ordered gates: others wait for its
+ * number. A token that fails does not pass them, but cancels the scope, so nobody waits for it.
  *
- * There is one token at first. Whoever comes out of the first stage with an item starts the next token, up to the limit: a pipeline has no more of them
- * than it has had items.
+ * There is one token at first. A token that leaves the first stage with an item spawns the next
+ * token, up to the limit. So a pipeline has no more tokens than it has had items.
  */
 #include "base/fault.h"
 #include "wait/wait.h"
@@ -26,15 +30,15 @@
 #include <filch/pipeline.h>
 #include <stdlib.h>
 
-/* An ordered stage has a place for each. */
+/* An ordered stage has a place for each token. */
 #define TOKENS_MAX (1u << 20)
 
 typedef struct gate {
     filch_lock lock;
     unsigned width, inside;
-    uint64_t next; /* the number that is let in, where there is an order; or given, by the first */
-    filch_waiters waiters; /* where there is none */
-    filch_waiter **places; /* of number n at n modulo the limit of tokens; NULL: not ordered */
+    uint64_t next; /* the number that an ordered gate admits, or the first gate gives, next */
+    filch_waiters waiters; /* of a gate that is not ordered */
+    filch_waiter **places; /* of number n at n modulo token_limit; NULL: not ordered */
 } __attribute__((aligned(FILCH_CACHE_LINE))) gate;
 
 typedef struct pipeline {
@@ -42,19 +46,19 @@ typedef struct pipeline {
     unsigned stage_count, token_limit;
     filch_pipeline_options options;
     filch_atomic_u32 token_count;
-    filch_atomic_u32 is_ended; /* the first stage is not to be called any more */
+    filch_atomic_u32 is_ended; /* the first stage is not called any more */
     filch_scope scope;
     gate gates[];
 } pipeline;
 
-/* ---- gates ------------------------------------------------------------------------------------- */
+/* ---- gates ----------------------------------------------------------------------------------- */
 
 static filch_waiter **place_of(pipeline *p, gate *g, uint64_t number)
 {
     return &g->places[number % p->token_limit];
 }
 
-/* Let in those whose turn it is. Under the lock. */
+/* Admit waiters whose turn it is. Under the lock. */
 static void admit(pipeline *p, gate *g, filch_wakes *wakes)
 {
     while (g->inside < g->width) {
@@ -63,7 +67,7 @@ static void admit(pipeline *p, gate *g, filch_wakes *wakes)
                 return;
         } else {
             filch_waiter **place = place_of(p, g, g->next), *waiter = *place;
-            /* One whose wait has ended otherwise was cancelled, as are all. */
+            /* A waiter whose wait has ended otherwise was cancelled, as are all others. */
             if (!waiter || !filch_waiting_end(waiter->waiting, 0, wakes))
                 return;
             *place = NULL;
@@ -112,7 +116,7 @@ static int enter(filch_frame *f, pipeline *p, gate *g, uint64_t number)
     return outcome;
 }
 
-/* Returns a number, which counts for items that leave the first stage. */
+/* Returns a number. It counts only for items that leave the first stage. */
 static uint64_t leave(pipeline *p, gate *g, bool is_numbered)
 {
     filch_wakes wakes = {NULL, NULL};
@@ -130,37 +134,39 @@ static uint64_t leave(pipeline *p, gate *g, bool is_numbered)
     return number;
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------ */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static int run_token(filch_frame *f, void *arg);
 
-/* One more token, if there may be one. */
+/* Spawn one more token, if the limit allows it. */
 static void spawn_token(filch_frame *f, pipeline *p)
 {
     /* relaxed: a count; the scope carries the rest. */
     if (filch_load_relaxed(&p->token_count) >= p->token_limit)
         return;
-    /* relaxed: the same. Without memory there are fewer tokens. */
+    /* relaxed: the same. If there is no memory, there are fewer tokens. */
     if (filch_fetch_add_relaxed(&p->token_count, 1) >= p->token_limit ||
         filch_scope_spawn(f, &p->scope, run_token, p))
         filch_fetch_add_relaxed(&p->token_count, -1u);
 }
 
-/* Call the stage. 0, or -errno. */
+/* Call the stage. Returns 0 or -errno. */
 static int call(filch_frame *f, pipeline *p, unsigned i, void **item)
 {
     const filch_stage *stage = &p->stages[i];
     int err = stage->fn(f, stage->context, item);
 
     if (err > 0) {
-        /* relaxed: the lock of the first gate carries it to the next one there; to others it is a hint. */
+        /* relaxed: the lock of the first gate carries it to the next token there; for others it is
+         * a hint. */
         filch_store_relaxed(&p->is_ended, 1);
         err = 0;
     }
     return err;
 }
 
-/* Take one item from the first stage to the last. 0; FILCH_PIPELINE_END there is none; -errno. */
+/* Carry one item from the first stage to the last. Returns 0; FILCH_PIPELINE_END: there is none; or
+ * -errno. */
 static int carry(filch_frame *f, pipeline *p, void **item)
 {
     int err = enter(f, p, &p->gates[0], 0);
@@ -204,7 +210,7 @@ static int run_token(filch_frame *f, void *arg)
     return err < 0 ? err : 0;
 }
 
-/* ---- run --------------------------------------------------------------------------------------- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static bool are_valid(const filch_stage *stages, unsigned count)
 {
@@ -215,7 +221,7 @@ static bool are_valid(const filch_stage *stages, unsigned count)
     return valid;
 }
 
-/* NULL: there is no memory. */
+/* NULL: no memory. */
 static pipeline *create(const filch_stage *stages, unsigned count,
                         const filch_pipeline_options *options)
 {
@@ -241,7 +247,7 @@ static pipeline *create(const filch_stage *stages, unsigned count,
     for (unsigned i = 0; i < count; i++) {
         gate *g = &p->gates[i];
         *g = (gate){.width = stages[i].width};
-        /* What has an order, or gives numbers, has to count. */
+        /* An ordered gate, and the first one, must count tokens. */
         if (g->width == 0 && (i == 0 || stages[i].is_ordered))
             g->width = options->token_limit;
         if (i == 0 || !stages[i].is_ordered)
@@ -275,7 +281,7 @@ int filch_pipeline_run(filch_frame *f, filch_pool *pool, const filch_stage *stag
         .size = sizeof scope_options, .deadline_ns = o.deadline_ns, .cancel_on_error = true};
     int err = filch_scope_open(f, &p->scope, pool, &scope_options);
     if (!err) {
-        /* relaxed: nobody else knows it yet. */
+        /* relaxed: no other thread knows it yet. */
         filch_store_relaxed(&p->token_count, 1);
         int spawn_err = filch_scope_spawn(f, &p->scope, run_token, p);
         err = filch_scope_close(f, &p->scope);

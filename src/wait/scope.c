@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scope counts its tasks, and one for itself until it is being closed. Whoever counts to zero says so to the closer, under the lock, and the closer
- * takes the lock once more before it returns: so nobody touches a scope that is gone.
+ * A scope counts its tasks, plus one until filch_scope_close begins. The caller that counts down to
+ * zero notifies the closer under the lock. The closer acquires the lock once more before it
+ * returns, so no task touches a scope that is gone.
  *
- * Strands that run a task of the scope are in its list from their first wait on, for filch_scope_cancel to find. Of one that waits for the end of a scope of its own, that is
- * cancelled with it.
+ * A strand that runs a task of the scope is in its list from its first wait on, where
+ * filch_scope_cancel finds it. If the strand is closing a scope of its own, that scope is
+ * cancelled, too.
  *
  * Edges
- *   scope-done      end_task -> filch_scope_close         carries all that the tasks did.
- *   cancel-or-wait  filch_scope_cancel x filch_waiting_wait   forbids that one who cancels misses a wait which misses the mark.
+ *   scope-done      end_task -> filch_scope_close
+ *                   carries all that the tasks did.
+ *   cancel-or-wait  filch_scope_cancel x filch_waiting_wait
+ *                   forbids that the waiter misses the mark and the canceller misses the wait.
  */
 #include "wait/scope.h"
 
@@ -30,7 +34,8 @@ static filch_lock *lock_of(filch_scope *scope)
     return (filch_lock *)&scope->lock;
 }
 
-/* False: this is the child of a fork(), and those who have the lock, or run the tasks, are threads of its parent. */
+/* False: this is the child of a fork(). The threads that hold the lock, or run the tasks, are in
+ * the parent. */
 static bool is_ours(const filch_scope *scope)
 {
     return filch_pool_is_alive(scope->pool) && scope->generation == scope->pool->generation;
@@ -41,7 +46,7 @@ static filch_waiters *spawners_of(filch_scope *scope)
     return (filch_waiters *)&scope->spawners;
 }
 
-/* ---- cancellation ------------------------------------------------------------------------------ */
+/* ---- cancellation ---------------------------------------------------------------------------- */
 
 static void delist(filch_strand *strand)
 {
@@ -57,7 +62,7 @@ static void delist(filch_strand *strand)
 
 void filch_scope_enlist(filch_scope *scope, filch_strand *strand)
 {
-    /* Once per task. scope_to would say it, too, but neighbours in the list write to it. */
+    /* Once per task. scope_to would tell, too, but neighbours in the list write to it. */
     if (strand->at_end == delist)
         return;
     filch_lock_acquire(lock_of(scope));
@@ -70,7 +75,7 @@ void filch_scope_enlist(filch_scope *scope, filch_strand *strand)
     strand->at_end = delist;
 }
 
-/* The first reason counts. Strands to be resumed are appended at **last. */
+/* Cancel the scope; the first reason counts. Strands to be resumed are appended at **last. */
 static void cancel(filch_scope *scope, uint32_t why, filch_link ***last)
 {
     filch_lock_acquire(lock_of(scope));
@@ -85,15 +90,16 @@ static void cancel(filch_scope *scope, uint32_t why, filch_link ***last)
             continue;
         **last = &strand->link;
         *last = &strand->link.next;
-        /* It would do so itself, but perhaps not soon: the tasks of that scope may have all workers. It is ours until it is resumed, and so is what it waits for. Locks are
-         * taken from the outer scope to the inner one. */
+        /* The strand would cancel the scope that it closes itself, but perhaps late: the tasks of
+         * that scope may occupy all workers. Until the strand is resumed, it and that scope are
+         * ours. Locks are acquired from the outer scope to the inner one. */
         if (strand->closes && strand->closes->pool == scope->pool)
             cancel(strand->closes, ECANCELED, last);
     }
     filch_lock_release(lock_of(scope));
 }
 
-/* A worker of the pool, or one who keeps it alive, as the tasks do until they have ended. */
+/* By a worker of the pool, or by a caller that keeps the pool alive. Tasks do so until they end. */
 static void cancel_and_resume(filch_scope *scope, uint32_t why)
 {
     filch_pool *pool = scope->pool;
@@ -124,11 +130,11 @@ bool filch_is_cancelled(filch_frame *f)
 
     if (!scope)
         return false;
-    /* relaxed: a task that learns of it late waits later. */
+    /* relaxed: a task that learns of it late is cancelled in its next wait. */
     uint32_t mark = filch_load_relaxed(&scope->mark);
     if (mark || !filch_strand_can_leave(strand))
         return mark;
-    /* Where all workers compute, nobody else looks at the clock. */
+    /* While all workers compute, nobody else checks the timers. */
     filch_pool_fire_timers(strand->pool);
     /* relaxed: as above. */
     return filch_load_relaxed(&scope->mark);
@@ -139,7 +145,7 @@ filch_slot *filch_shield(filch_frame *f)
     if (!f)
         return NULL;
     filch_strand *strand = filch_strand_of(f);
-    /* relaxed: thieves of what is forked from here on learn of it by [task-ready]. */
+    /* relaxed: [task-ready] carries it to the thieves of later forks. */
     filch_frame *shield = filch_load_relaxed(&strand->shield);
     if (!shield)
         filch_store_relaxed(&strand->shield, f);
@@ -153,7 +159,7 @@ void filch_unshield(filch_frame *f, filch_frame *shield)
         filch_store_relaxed(&filch_strand_of(f)->shield, shield);
 }
 
-/* ---- tasks ------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,
                      const filch_scope_options *options)
@@ -169,7 +175,8 @@ int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,
         return err;
     if (options)
         o = *options;
-    /* relaxed: a count; who destroys the pool over a scope that is just being opened or closed has a race anyway. */
+    /* relaxed: a count. Destroying a pool while a scope is being opened or closed is a race
+     * anyway. */
     filch_fetch_add_relaxed(&pool->scopes, 1);
     *scope =
         (filch_scope){.pool = pool,
@@ -190,7 +197,8 @@ int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,
     return 0;
 }
 
-/* Count one more, if there are fewer than the limit. */
+/* Count one more task if the limit allows it, or if the caller is a task of the scope. Otherwise
+ * enter the list. */
 static bool try_enter(filch_scope *scope, bool is_own, filch_waiter *waiter)
 {
     filch_lock_acquire(lock_of(scope));
@@ -203,7 +211,8 @@ static bool try_enter(filch_scope *scope, bool is_own, filch_waiter *waiter)
     return is_in;
 }
 
-/* Wait until there are fewer tasks than the limit, and count one more. One of these tasks does not wait: it might be for its own end. */
+/* Wait until there are fewer tasks than the limit, and count one more. Tasks of the scope do not
+ * wait: it might be for their own end. */
 static int enter_limited(filch_frame *f, filch_scope *scope)
 {
     filch_waiting waiting;
@@ -230,7 +239,8 @@ static int enter_limited(filch_frame *f, filch_scope *scope)
     return outcome;
 }
 
-/* One of the limited has ended: its place goes to who waits, or is free. There may have been more than the limit. */
+/* A task of a limited scope has ended. Its place goes to a waiting spawner, or is free. Tasks of
+ * the scope may have exceeded the limit. */
 static void leave_limited(filch_scope *scope)
 {
     filch_wakes wakes = {NULL, NULL};
@@ -242,7 +252,7 @@ static void leave_limited(filch_scope *scope)
     filch_wakes_go(&wakes);
 }
 
-/* The last touch of the scope by one of its tasks. */
+/* The last access of a task to its scope. */
 static void end_task(filch_scope *scope)
 {
     filch_wakes wakes = {NULL, NULL};
@@ -267,7 +277,7 @@ static void run_task(filch_frame *f, void *arg)
     spawned->run(f, spawned, is_cancelled ? -ECANCELED : 0);
 }
 
-/* The first counts. */
+/* The first error counts. */
 static void keep_error(filch_scope *scope, int err)
 {
     filch_lock_acquire(lock_of(scope));
@@ -284,7 +294,7 @@ static void end_spawned(filch_job *job, filch_pool *pool)
 
     (void)pool;
     free(spawned);
-    /* relaxed: what a task of a cancelled scope says of its cancellation is no news. */
+    /* relaxed: the -ECANCELED of a task in a cancelled scope does not count as an error. */
     if (err < 0 && !(err == -ECANCELED && filch_load_relaxed(&scope->mark))) {
         keep_error(scope, err);
         if (scope->cancel_on_error)
@@ -303,7 +313,8 @@ static void refuse_spawned(filch_job *job, filch_pool *pool)
     end_spawned(job, pool);
 }
 
-/* The values that hold for `f`, copied to `to`. Returns how many; with NULL only counts. */
+/* Copy the bindings that hold for `f` to `to`; with NULL, only count them. Returns how many there
+ * are. */
 static size_t copy_locals(filch_frame *f, filch_binding *to)
 {
     size_t count = 0;
@@ -312,7 +323,7 @@ static size_t copy_locals(filch_frame *f, filch_binding *to)
         if (to) {
             to[count] = *b;
             to[count].outer = b->outer ? &to[count + 1] : NULL;
-            to[count].from = NULL; /* holds everywhere on the new strand */
+            to[count].from = NULL; /* holds for the whole new strand */
         }
         count++;
     }
@@ -327,7 +338,7 @@ int filch_spawn_task(filch_frame *f, filch_scope *scope, filch_spawned_fn *run, 
 
     if (!is_ours(scope))
         return -EOWNERDEAD;
-    /* relaxed: a task that is spawned in the last moment does not run. */
+    /* relaxed: a task that is spawned at the last moment does not run. */
     if (filch_load_relaxed(&scope->mark))
         return -ECANCELED;
     if (bytes > PTRDIFF_MAX - local_bytes - sizeof(filch_spawned) - sizeof(max_align_t))
@@ -351,7 +362,7 @@ int filch_spawn_task(filch_frame *f, filch_scope *scope, filch_spawned_fn *run, 
                                        .scope = scope,
                                        .locals = local_count > 0 ? locals : NULL},
                                .run = run};
-    /* relaxed: the caller keeps the scope open; the task is carried by the queue. */
+    /* relaxed: the caller keeps the scope open; the queue carries the task. */
     filch_fetch_add_relaxed(&scope->task_count, 1);
     *out = spawned;
     return 0;
@@ -396,9 +407,9 @@ int filch_scope_spawn_copy(filch_frame *f, filch_scope *scope, filch_task_fn *fn
     return spawn(f, scope, fn, arg, bytes);
 }
 
-/* ---- close ------------------------------------------------------------------------------------- */
+/* ---- close ----------------------------------------------------------------------------------- */
 
-/* Who cancels the waiter finds the scope, and cancels it, too. */
+/* A canceller of the waiter finds `closes`, and cancels that scope, too. */
 static int wait_for_end(filch_waiting *waiting, filch_scope *scope, uint64_t deadline_ns)
 {
     filch_strand *strand = waiting->strand;
@@ -411,7 +422,8 @@ static int wait_for_end(filch_waiting *waiting, filch_scope *scope, uint64_t dea
     return outcome;
 }
 
-/* Wait for the end of all tasks. 0; or why the caller cannot go on waiting: it was cancelled, or nobody could run what it has forked. */
+/* Wait for the end of all tasks. Returns 0; or why the caller cannot wait on: it was cancelled, or
+ * there was no memory to run what it has forked. */
 static int wait_for_all(filch_frame *f, filch_scope *scope)
 {
     filch_waiting waiting;
@@ -431,7 +443,7 @@ static int wait_for_all(filch_frame *f, filch_scope *scope)
             filch_waiting_drop(&waiting);
         else
             outcome = wait_for_end(&waiting, scope, deadline_ns);
-        /* Also when it is done: whoever said so must have let go of the lock. */
+        /* Also when the scope is done: the last task must have released the lock. */
         filch_lock_acquire(lock_of(scope));
         scope->closer = NULL;
         is_done = scope->is_done;
@@ -460,7 +472,7 @@ int filch_scope_close(filch_frame *f, filch_scope *scope)
     }
     if (scope->has_deadline)
         filch_timer_stop(&scope->pool->timers, (filch_timer *)scope->timer);
-    /* relaxed: nobody else is left; a count. */
+    /* relaxed: no task is left; a count. */
     uint32_t mark = filch_load_relaxed(&scope->mark);
     filch_fetch_add_relaxed(&scope->pool->scopes, -1u);
     return scope->error ? scope->error : -(int)mark;

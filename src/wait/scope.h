@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What waiting needs of scopes.
+ * The part of scopes that waits need.
  */
 #ifndef FILCH_WAIT_SCOPE_H
 #define FILCH_WAIT_SCOPE_H
@@ -9,7 +9,8 @@
 
 #include <filch/scope.h>
 
-/* The strand runs a task of the scope, and will wait: who cancels the scope finds it. Off again at the end of its task. */
+/* Add the strand, which runs a task of the scope and is about to wait, to the list that
+ * filch_scope_cancel goes through. The end of the task removes it. */
 void filch_scope_enlist(filch_scope *scope, filch_strand *strand);
 
 #endif

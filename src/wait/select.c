@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Select: wait for the first of several things, by one wait that is in the lists of all of them.
+ * Select: wait for the first of several events, by one wait that is in the lists of all of them.
  *
- *     lock everything, in the order of addresses       nothing changes while we look
- *     can one be done? do it; unlock; hand over        one of those that can, at random
- *     else get into all lists; unlock; wait once       the outcome of the wait is the number of the case
- *     get off the other lists, one lock at a time
+ *     lock all objects, in the order of addresses     nothing changes while we check
+ *     is a case ready? do it; unlock; hand over       one of the ready cases, at random
+ *     else enter all lists; unlock; wait once         the outcome of the wait is the case's index
+ *     leave the other lists, one lock at a time
  *
- * Whoever finds us in a list claims or ends the one wait (strand/wait_word.h): so of all the lists only one gets us, and for the
- * others we are one whose wait has ended otherwise. A hand-over from or to the memory of a case is done by who has claimed the wait, as in channel.c.
+ * Each ender that finds us in a list claims or ends the same wait (strand/wait_word.h). So only one
+ * of the lists gets us; for the others our wait has ended otherwise. As in channel.c, the ender
+ * that has claimed the wait copies from or to the memory of the case.
  *
- * Two selects meet, since one of them has its locks first: it gets into all lists before the other looks. A select that sends and receives on one channel
- * does not meet itself: when it looks it is in no list, and when it is in the lists it does not look.
+ * Two selects meet: one of them has its locks first, and enters all lists before the other checks.
+ * A select that sends and receives on one channel does not meet itself: while it checks, it is in
+ * no list, and while it is in the lists, it does not check.
  *
- * A future may be freed when all who wait for it have returned, so we take its lock once more even if it was the one that came: filch_future_set must have
- * let go of it.
+ * A future may be freed when all its waiters have returned. So we acquire its lock once more, even
+ * if it was the case that was chosen: filch_future_set must have released it.
  *
- * There are no ordered operations here: the locks [lock-passed] and the wait [strand-waits, wait-ended] carry everything.
+ * There are no ordered operations here: the locks [lock-passed] and the wait [strand-waits,
+ * wait-ended] carry everything.
  */
 #include "base/clock.h"
 #include "base/rng.h"
@@ -47,9 +50,9 @@ filch_case filch_case_time(uint64_t deadline_ns)
     return (filch_case){.kind = FILCH_CASE_TIME, .deadline_ns = deadline_ns};
 }
 
-/* ---- the objects of the cases ------------------------------------------------------------------ */
+/* ---- the objects of the cases ---------------------------------------------------------------- */
 
-/* NULL: there is none to lock. */
+/* NULL: the case has no object. */
 static filch_lock *lock_of(const filch_case *c)
 {
     switch (c->kind) {
@@ -63,7 +66,7 @@ static filch_lock *lock_of(const filch_case *c)
     }
 }
 
-/* Where the case waits. */
+/* The list that the case waits in. */
 static filch_waiters *list_of(const filch_case *c)
 {
     return c->kind == FILCH_CASE_SEND      ? &c->channel->senders
@@ -74,9 +77,9 @@ static filch_waiters *list_of(const filch_case *c)
 typedef struct selection {
     filch_case *cases;
     unsigned count;
-    uint64_t deadline_ns; /* the first of the times */
-    unsigned at_deadline; /* which case that is; CASES_MAX: none */
-    unsigned lock_count;  /* each once, in the order of addresses */
+    uint64_t deadline_ns; /* the earliest of the time cases */
+    unsigned at_deadline; /* its index; CASES_MAX: none */
+    unsigned lock_count;  /* each lock once, in the order of addresses */
     filch_lock *locks[CASES_MAX];
 } selection;
 
@@ -143,9 +146,9 @@ static void unlock_all(selection *s)
         filch_lock_release(s->locks[i - 1]);
 }
 
-/* ---- under all locks --------------------------------------------------------------------------- */
+/* ---- under all locks ------------------------------------------------------------------------- */
 
-/* Might it be done at once? Whoever is in a list may have ended its wait: try_case finds out. */
+/* Might the case be ready? A waiter in a list may have ended its wait: try_case finds out. */
 static bool is_likely(const filch_case *c, uint64_t now_ns)
 {
     switch (c->kind) {
@@ -163,7 +166,7 @@ static bool is_likely(const filch_case *c, uint64_t now_ns)
     }
 }
 
-/* Its result, or -EAGAIN. */
+/* The result of the case, or -EAGAIN. */
 static int try_case(const filch_case *c, filch_handover *handover)
 {
     return c->kind == FILCH_CASE_SEND
@@ -174,7 +177,7 @@ static int try_case(const filch_case *c, filch_handover *handover)
                                           : 0;
 }
 
-/* One of the cases in the mask. */
+/* The index of a random bit in the mask. */
 static unsigned pick(filch_rng *rng, uint64_t mask)
 {
     for (uint32_t skip = filch_rng_below(rng, (uint32_t)__builtin_popcountll(mask)); skip > 0;
@@ -183,7 +186,7 @@ static unsigned pick(filch_rng *rng, uint64_t mask)
     return (unsigned)__builtin_ctzll(mask);
 }
 
-/* Do one of those that can be done, and return its number; -EAGAIN: there is none. */
+/* Do one of the ready cases. Returns its index; -EAGAIN: there is none. */
 static int do_one(selection *s, filch_handover *handover)
 {
     uint64_t now_ns = s->at_deadline < CASES_MAX ? filch_clock_ns() : 0, mask = 0;
@@ -194,7 +197,8 @@ static int do_one(selection *s, filch_handover *handover)
             mask |= (uint64_t)1 << i;
     if (!mask)
         return -EAGAIN;
-    /* A seed that costs nothing and is another each time; the place keeps apart those who look at the same moment. */
+    /* A seed that costs nothing and differs each time. The address separates callers that select at
+     * the same moment. */
     filch_rng_seed(&rng, filch_clock_ticks() ^ (uint64_t)(uintptr_t)s << 16);
     while (mask) {
         unsigned i = pick(&rng, mask);
@@ -208,9 +212,9 @@ static int do_one(selection *s, filch_handover *handover)
     return -EAGAIN;
 }
 
-/* ---- select ------------------------------------------------------------------------------------ */
+/* ---- select ---------------------------------------------------------------------------------- */
 
-/* Under all locks, which are released here. */
+/* Enter all lists, and wait. Under all locks, which are released here. */
 static int wait_for_one(selection *s, filch_frame *f)
 {
     filch_waiting waiting;
@@ -237,7 +241,7 @@ static int wait_for_one(selection *s, filch_frame *f)
     for (unsigned i = 0; i < s->count; i++) {
         filch_case *c = &s->cases[i];
         filch_lock *lock = lock_of(c);
-        /* The channel that was chosen has let go of us, and may be gone already. */
+        /* The chosen channel does not touch us any more, and may be gone already. */
         if (!lock || ((int)i == chosen && c->kind != FILCH_CASE_FUTURE))
             continue;
         filch_lock_acquire(lock);
@@ -251,7 +255,7 @@ static int wait_for_one(selection *s, filch_frame *f)
     return chosen;
 }
 
-/* With `s` prepared. */
+/* Select, after prepare. */
 static int select_one(selection *s, filch_frame *f, bool may_wait)
 {
     filch_handover handover = {.waiter = NULL};
@@ -292,7 +296,8 @@ int filch_future_wait_any(filch_frame *f, filch_future *const futures[], unsigne
     for (unsigned i = 0; i < count; i++)
         cases[i] = filch_case_future(futures[i]);
     int err = prepare(&s, cases, count);
-    /* Not a case: what is complete comes before a time that has passed. */
+    /* The deadline is not a case: futures that are complete come before a deadline that has
+     * passed. */
     s.deadline_ns = deadline_ns;
     return err ? err : select_one(&s, f, true);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
+ * Waits of strands and of threads: wait.h, README.md.
+ *
  * Edges (strand/wait_word.h has those of the wait itself)
  *   bell            ring -> sleep_on_bell
  *   cancel-or-wait  filch_waiting_wait x filch_scope_cancel
@@ -14,9 +16,9 @@
 #include <errno.h>
 #include <filch/sync.h>
 
-/* ---- strands ----------------------------------------------------------------------------------- */
+/* ---- strands --------------------------------------------------------------------------------- */
 
-/* The one whose wait can be cancelled by this scope; NULL: by none. */
+/* The scope that may cancel this wait; NULL: none. */
 static filch_scope *scope_of(const filch_waiting *waiting)
 {
     filch_strand *strand = waiting->strand;
@@ -39,14 +41,14 @@ void filch_waiting_begin(filch_waiting *waiting, filch_frame *f, const char *at)
     filch_scope *scope = scope_of(waiting);
     if (scope)
         filch_scope_enlist(scope, strand);
-    /* relaxed: for those who look from outside. */
+    /* relaxed: for filch_pool_dump and debuggers. */
     filch_store_relaxed(&strand->waits_at, at);
     waiting->turn = filch_wait_open(waiting->wait, scope != NULL);
 }
 
 void filch_waiting_drop(filch_waiting *waiting)
 {
-    /* Its scope may end it at the same moment: then it is ended all the same. */
+    /* If the scope ends the wait at the same moment, it is ended all the same. */
     filch_wait_end(waiting->wait, waiting->turn, FILCH_WAIT_CANCELLED);
     if (waiting->strand)
         /* relaxed: as above. */
@@ -59,7 +61,7 @@ static void wait_on_strand(filch_waiting *waiting, uint64_t deadline_ns)
     filch_timers *timers = &strand->pool->timers;
     filch_timer timer = {.strand = strand, .turn = waiting->turn};
 
-    /* What it waits for may be done by one of its own tasks, if there is memory to run them. */
+    /* One of its own tasks may have to end the wait, if there is memory to run it. */
     strand->is_firm = waiting->is_firm || filch_strand_is_shielded(strand, waiting->f);
     filch_publish_all(waiting->f);
     if (strand->keeps_all && waiting->f > strand->split.end && !strand->is_firm)
@@ -75,9 +77,10 @@ static void wait_on_strand(filch_waiting *waiting, uint64_t deadline_ns)
         filch_timer_stop(timers, &timer);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
-/* The last touch of a thread's wait: it may be gone after the store; waking needs only the address. */
+/* The last access to a thread's wait: after the store its memory may be gone. The wake-up needs
+ * only the address. */
 static void ring(filch_waiting *waiting)
 {
     /* release [bell] */
@@ -85,7 +88,7 @@ static void ring(filch_waiting *waiting)
     filch_futex_wake(&waiting->bell, 1);
 }
 
-/* False: time is up. */
+/* False: the deadline has passed. */
 static bool sleep_on_bell(filch_waiting *waiting, uint64_t deadline_ns)
 {
     int err = 0;
@@ -106,12 +109,12 @@ static void wait_on_thread(filch_waiting *waiting, uint64_t deadline_ns)
 {
     if (!filch_wait_park(waiting->wait) || sleep_on_bell(waiting, deadline_ns))
         return;
-    /* Whoever was faster rings. */
+    /* Another ender was faster, and rings. */
     if (filch_wait_end(waiting->wait, waiting->turn, FILCH_WAIT_TIMED_OUT) == FILCH_WAIT_LATE)
         sleep_on_bell(waiting, FILCH_NEVER_NS);
 }
 
-/* ---- both -------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 int filch_waiting_wait(filch_waiting *waiting, uint64_t deadline_ns)
 {
@@ -193,7 +196,7 @@ void filch_wakes_go(filch_wakes *wakes)
     *wakes = (filch_wakes){NULL, NULL};
 }
 
-/* ---- time -------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 uint64_t filch_now_ns(void)
 {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How everything that waits does it: a task leaves its strand, a plain thread sleeps in the kernel.
+ * The one way to wait: a task leaves its strand, a plain thread sleeps in the kernel.
  *
  *     filch_waiting w;                                 on the waiter's stack
  *     filch_waiting_begin(&w, f, "mutex");             from here on the wait can be ended
- *     lock; look once more; put w into a list; unlock
+ *     lock; check once more; put w into a list; unlock
  *     int outcome = filch_waiting_wait(&w, deadline_ns);
- *     if (outcome < 0) { lock; take w off the list, if it is still there; unlock }
+ *     if (outcome < 0) { lock; remove w from the list, if it is still there; unlock }
  *
- * and the one it waits for, under the same lock:
+ * The object that it waits for, under the same lock:
  *
- *     take w off the list; filch_waiting_end(w, 0, &wakes); unlock; filch_wakes_go(&wakes);
+ *     remove w from the list; filch_waiting_end(w, 0, &wakes); unlock; filch_wakes_go(&wakes);
  *
- * A waiter is in a list only as long as it waits, and gets off it under the lock before it goes on: so whoever finds it there, under the lock, may touch
- * it. Of those who end a wait (the one it waits for, its deadline, a cancellation) the first wins: strand/wait_word.h. What is handed over is written after
- * filch_waiting_claim and before filch_waiting_finish. Nobody is resumed under a lock: strands are collected, and go when all is
- * unlocked.
+ * A waiter is in a list only while it waits, and removes itself under the lock before it returns.
+ * So a waiter in a list, under the lock, may be touched. The object, the deadline and a
+ * cancellation may all end a wait; the first wins (strand/wait_word.h). To hand something over,
+ * write it between filch_waiting_claim and filch_waiting_finish. Nobody resumes a strand under a
+ * lock: strands are collected, and resumed when all locks are released.
  */
 #ifndef FILCH_WAIT_WAIT_H
 #define FILCH_WAIT_WAIT_H
@@ -28,64 +29,70 @@ struct filch_waiting {
     filch_strand *strand; /* NULL: a thread waits */
     filch_wait *wait;
     uint64_t turn;
-    filch_wait own;        /* of a thread; of a strand it is in its header */
+    filch_wait own;        /* the wait word of a thread; that of a strand is in its header */
     filch_atomic_u32 bell; /* a thread sleeps on this */
-    bool is_firm;          /* it ends by itself, whatever the waiter has forked: not with -ENOMEM */
+    bool is_firm;          /* ends by itself, whatever the waiter has forked: never -ENOMEM */
 };
 
-/* One place in a list of those who wait. Most have one; who waits for several things has one for each. */
+/* An entry in a list of waiters. A waiter has one for each object that it waits for. */
 typedef struct filch_waiter filch_waiter;
 struct filch_waiter {
     filch_waiter *next, *prev;
     filch_waiting *waiting;
-    unsigned outcome; /* how the wait ends if it ends by this one */
+    unsigned outcome; /* of the wait, if this entry ends it */
     bool is_listed;
-    bool may_try;   /* it can be nudged, to look for itself: channel.c */
-    bool is_nudged; /* it was; who does it says so under the lock */
-    void *data;     /* what is handed over, or where to */
+    bool may_try;   /* the waiter can be nudged: channel.c */
+    bool is_nudged; /* the waiter was nudged; written under the lock */
+    void *data;     /* what is handed over, or where it is written to */
 };
 
-/* First come, first served. All zero is empty. Under the lock of whatever has it. */
+/* First come, first served. All zero is empty. Under the lock of the object. */
 typedef struct filch_waiters {
     filch_waiter *first, *last;
 } filch_waiters;
 
-/* Strands to resume when all is unlocked. */
+/* Strands to resume when all locks are released. */
 typedef struct filch_wakes {
     filch_strand *first;
-    filch_link **last; /* NULL while there is none */
+    filch_link **last; /* NULL while there is no strand */
 } filch_wakes;
 
-/* The wait can be ended from here on. `at` says what for, to who looks from outside. */
+/* Open the wait: from here on it can be ended. `at` names the object, for filch_pool_dump and
+ * debuggers. */
 void filch_waiting_begin(filch_waiting *waiting, filch_frame *f, const char *at);
 
-/* The wait has not been published: forget it. */
+/* End a wait that is in no list yet. */
 void filch_waiting_drop(filch_waiting *waiting);
 
 /*
- * Wait. Returns the outcome, >= 0, or -ETIMEDOUT, or -ECANCELED. What the caller has forked can be stolen meanwhile; or -ENOMEM: nobody could run it, and nothing else
- * ran either (worker/shortage.c). A wait that is shielded, or firm, does not end so.
- * deadline_ns: as from filch_clock_ns; FILCH_NEVER_NS: none.
+ * Wait. Returns the outcome, >= 0, or -ETIMEDOUT, -ECANCELED or -ENOMEM.
+ *
+ * What the caller has forked can be stolen meanwhile. -ENOMEM: there was no memory to run these
+ * forks, and nothing else ran either (worker/shortage.c). A wait that is shielded, or firm, does
+ * not end so.
+ *
+ * deadline_ns is a time as from filch_clock_ns; FILCH_NEVER_NS: none.
  */
 int filch_waiting_wait(filch_waiting *waiting, uint64_t deadline_ns);
 
-/* End a wait. False: somebody else has. */
+/* End a wait. False: it has ended before. */
 bool filch_waiting_end(filch_waiting *waiting, unsigned outcome, filch_wakes *wakes);
 
-/* The same in two steps, with something in between that is handed over. */
+/* The same in two steps; in between, the caller hands something over. */
 bool filch_waiting_claim(filch_waiting *waiting);
 void filch_waiting_finish(filch_waiting *waiting, unsigned outcome, filch_wakes *wakes);
 
-/* Let a strand that waits look for itself: its wait ends with FILCH_WAIT_TO_TRY, if nobody ends it otherwise before it goes on. False: somebody else has ended it. */
+/* Resume a strand without a promise. Its wait ends with FILCH_WAIT_TO_TRY, unless another ender is
+ * faster. False: it has ended before. */
 bool filch_waiting_nudge(filch_waiting *waiting, filch_wakes *wakes);
 
-/* Resume what was collected. The caller holds no lock. */
+/* Resume the collected strands. The caller holds no lock. */
 void filch_wakes_go(filch_wakes *wakes);
 
 /* Add a strand whose wait the caller has ended. */
 void filch_wakes_add(filch_wakes *wakes, filch_strand *strand);
 
-/* ---- lists ------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static inline void filch_waiters_push(filch_waiters *list, filch_waiter *waiter)
 {
@@ -128,7 +135,8 @@ static inline void filch_waiters_remove(filch_waiters *list, filch_waiter *waite
         list->last = waiter->prev;
 }
 
-/* End the wait of the first in the list for whom nobody else has, and take it off. False: there is none. */
+/* End the wait of the first waiter whose wait is still open, and remove it from the list. False:
+ * there is none. */
 static inline bool filch_waiters_wake(filch_waiters *list, filch_wakes *wakes)
 {
     for (filch_waiter *waiter = list->first; waiter; waiter = list->first) {
@@ -145,7 +153,8 @@ static inline void filch_waiters_wake_all(filch_waiters *list, filch_wakes *wake
         ;
 }
 
-/* Claim the first in the list that can be, and take it off; NULL: there is none. The caller hands something over and finishes it. */
+/* Claim the first waiter whose wait is still open, and remove it from the list; NULL: there is
+ * none. The caller hands something over and finishes the wait. */
 static inline filch_waiter *filch_waiters_claim(filch_waiters *list)
 {
     for (filch_waiter *waiter = list->first; waiter; waiter = list->first) {

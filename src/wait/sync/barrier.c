@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A barrier: a list, and how many are in it, under a lock.
+ * A barrier: a list of waiters, and their number, under a lock.
  *
- *     wait      one is missing: all in the list have come, and are let go. Else it stands in the list
+ *     wait      if the caller is the last of `count`, all waiters in the list go on. Otherwise it
+ *               enters the list
  *
- * Whether one has come is decided under the lock. Who is cancelled and still finds itself in the list leaves it, and has not come. Who is no longer in it
- * was counted by the last: it has come, and returns 0; it learns of the cancellation at its next wait.
+ * The lock decides whether a caller has arrived. A waiter that is cancelled, and is still in the
+ * list, leaves it and has not arrived. A waiter that is no longer in the list was counted by the
+ * last caller: it has arrived and returns 0. It learns of the cancellation in its next wait.
  */
 #include "wait/sync/sync.h"
 
@@ -20,7 +22,7 @@ static bool is_last(const filch_barrier *barrier)
     return barrier->waiting + 1 >= barrier->count;
 }
 
-/* Release the lock, and all who wait. */
+/* End the round: release the lock, and let all waiters go on. */
 static int end_round(filch_barrier *barrier)
 {
     filch_claimed claimed = {NULL, NULL};

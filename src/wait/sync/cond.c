@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A condition. sync.h has what it shares with the others.
+ * A condition. sync.h has what it shares with the other objects.
  *
- *     word      QUEUED or nothing
+ *     word      QUEUED or 0
  *
- *     wait      stands in the list before it unlocks the mutex; so who holds the mutex after that, and signals, finds it
- *     signal    claims the first in the list who still waits
+ *     wait      enters the list before it unlocks the mutex. So a caller that holds the mutex
+ *               later, and signals, finds the waiter
+ *     signal    claims the first waiter whose wait is still open
  *
- * The mutex is taken again whatever has happened, by a wait that nobody cancels. Who signals touches the condition last when it releases its lock: those who return
- * because of it may free it.
+ * The wait locks the mutex again in any case, and that cannot be cancelled. The last access of a
+ * signal to the condition is the release of its lock: the waiters that it lets go on may free the
+ * condition.
  */
 #include "wait/scope.h"
 #include "wait/sync/sync.h"
@@ -18,7 +20,8 @@
 /* Under the lock. */
 static void update(filch_cond *cond)
 {
-    /* relaxed: who signals has the mutex after the waiter had it, and so finds what it wrote; or comes too early anyway. */
+    /* relaxed: a caller that signals has held the mutex after the waiter, and so sees the store;
+     * otherwise its signal comes too early anyway. */
     filch_store_relaxed(&cond->state, filch_waiters_is_empty(FILCH_WAITERS_OF(cond)) ? 0 : QUEUED);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follow the circle: cycle.h.
+ * Follow a circle of waits: cycle.h.
  */
 #include "wait/sync/cycle.h"
 
@@ -19,14 +19,15 @@ static filch_lock_wait *find(const filch_strand *strand)
     return wait;
 }
 
-/* What the holder of the mutex that this one waits for waits for itself. NULL: for none. */
+/* The wait of the task that holds the mutex of this wait; NULL: it does not wait for a mutex. */
 static filch_lock_wait *follow(const filch_lock_wait *wait)
 {
-    /* relaxed: a holder that waits has written it long ago, and the lock of the list has carried it here. */
+    /* relaxed: a holder that waits has written it before, and the lock of the list carries it. */
     return find(filch_load_relaxed(&wait->mutex->holder));
 }
 
-/* Does following lead back to it? Others may stand in a circle that it is not part of: so no more steps than there are waits. */
+/* Does following lead back to `wait`? It may lead into a circle without it: so take no more steps
+ * than there are waits. */
 static bool is_in_circle(const filch_lock_wait *wait)
 {
     const filch_lock_wait *at = follow(wait);
@@ -43,7 +44,7 @@ static void print(const filch_lock_wait *first)
     fprintf(stderr, "filch: tasks wait for each other in a circle, and none of them can go on:\n");
     do {
         const filch_lock_wait *holder = follow(wait);
-        /* relaxed: it waits, and has said so before it came into the list. */
+        /* relaxed: the strand waits, and wrote it before it entered the list. */
         const char *at = filch_load_relaxed(&wait->strand->waits_at);
         fprintf(stderr, "  the task on strand %u waits at %s, %p, held by the task on strand %u\n",
                 wait->strand->id, at ? at : "a mutex", (void *)wait->mutex, holder->strand->id);
@@ -79,6 +80,6 @@ void filch_lock_wait_end(filch_lock_wait *wait)
 
 #else
 
-typedef int filch_cycle_is_empty; /* ISO C wants something in a file */
+typedef int filch_cycle_is_empty; /* ISO C requires a declaration in each file */
 
 #endif

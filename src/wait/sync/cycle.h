@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds with FILCH_DEBUG: who waits for which mutex, and who holds it; a circle is printed when the last of it begins to wait.
+ * Builds with FILCH_DEBUG: which task waits for which mutex, and which task holds it. A circle is
+ * printed when the last of its tasks begins to wait.
  *
- *     strand 3 --waits for--> mutex 1 --held by--> strand 5 --waits for--> mutex 2 --held by--> strand 3
+ *     strand 3 --waits for--> mutex 1 --held by--> strand 5
+ *        ^                                            |
+ *        '-------held by-- mutex 2 <--waits for-------'
  *
- * Tasks that wait are in one list for all, under one lock. A mutex in that list cannot be gone, and a strand in it cannot unlock: so what is found there is so.
- * Strands that are not in it are only compared, never looked into. Plain threads are not followed, nor those who took a mutex by filch_mutex_try_lock.
+ * All waits are in one list, under one lock. A mutex in the list cannot be freed, and a strand in
+ * the list cannot unlock: so a circle that is found exists. Strands outside the list are only
+ * compared, never read. Plain threads are not followed, nor are tasks that used
+ * filch_mutex_try_lock.
  *
- * In other builds this is nothing.
+ * In other builds, these functions do nothing.
  */
 #ifndef FILCH_WAIT_SYNC_CYCLE_H
 #define FILCH_WAIT_SYNC_CYCLE_H
@@ -22,18 +27,18 @@ typedef struct filch_lock_wait filch_lock_wait;
 
 struct filch_lock_wait {
     filch_lock_wait *next, **to;
-    filch_strand *strand; /* NULL: a thread; it is in no list */
+    filch_strand *strand; /* NULL: a thread; the wait is in no list */
     filch_mutex *mutex;
 };
 
-/* A strand stands in the list of `mutex`, until the second call. */
+/* The strand waits for `mutex` from the first call until the second. */
 void filch_lock_wait_begin(filch_lock_wait *wait, filch_strand *strand, filch_mutex *mutex);
 void filch_lock_wait_end(filch_lock_wait *wait);
 
-/* The one who has the handle has locked it, or will unlock it. */
+/* The task of `f` has locked the mutex. */
 static inline void filch_lock_held(filch_mutex *mutex, const filch_frame *f)
 {
-    /* relaxed: of those who read it, only the holder itself must not be missed. */
+    /* relaxed: only the holder itself must not miss its own value. */
     filch_store_relaxed(&mutex->holder, f ? filch_strand_of(f) : NULL);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event. sync.h has what it shares with the others.
+ * An event. sync.h has what it shares with the other objects.
  *
- *     word      0, or QUEUED, or SET
+ *     word      0, QUEUED or SET
  *
- *     wait      0: QUEUED. SET: it returns
- *     set       QUEUED: all in the list are claimed, the word is 0. And 0: SET
- *     reset     SET: 0
+ *     wait      0: set QUEUED and wait. SET: return
+ *     set       QUEUED: claim all waiters, and make the word 0. 0: make it SET
+ *     reset     SET: make the word 0
  *
- * That it is SET is written when the lock was released: it is the last touch, and who finds it set may free it.
+ * The word becomes SET after the lock was released. That is the last access, so a caller that sees
+ * SET may free the event.
  *
  * Edges
  *   event-set  filch_event_set -> is_set, queue   carries what was done before.
@@ -29,7 +30,7 @@ bool filch_event_is_set(filch_event *event)
     return is_set(event);
 }
 
-/* Say that the list is not empty. Under the lock. False: it is set, so there is nothing to wait for. */
+/* Set QUEUED. Under the lock. False: the event is set, so there is nothing to wait for. */
 static bool queue(filch_event *event)
 {
     /* acquire [event-set] */
@@ -46,7 +47,8 @@ static bool queue(filch_event *event)
 /* The list has become empty. Under the lock. */
 static void unqueue(filch_event *event)
 {
-    /* relaxed: nobody but those under the lock changes it while it is QUEUED, and it is not set. */
+    /* relaxed: while the word is QUEUED, it changes only under the lock, and the event is not
+     * set. */
     filch_store_relaxed(&event->state, 0);
 }
 
@@ -106,6 +108,6 @@ void filch_event_set(filch_event *event)
 void filch_event_reset(filch_event *event)
 {
     uint32_t seen = SET;
-    /* acquire [event-set]: what follows does not come before what was done until it was set. */
+    /* acquire [event-set]: what follows stays behind what was done before the event was set. */
     filch_cas_acq_rel(&event->state, &seen, 0);
 }

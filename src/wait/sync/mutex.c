@@ -1,28 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex for tasks. sync.h has what it shares with the others.
+ * A mutex for tasks. sync.h has what it shares with the other objects.
  *
- *     word      HELD     somebody has it
+ *     word      HELD     a task or thread holds the mutex
  *               QUEUED   the list is not empty
- *               WOKEN    one was taken off the list to try, and has not done so yet
+ *               WOKEN    a waiter was removed from the list to try, and has not tried yet
  *
- *     lock      not HELD: HELD, also past those who wait. Else it spins for a moment, if the holder may be running; else QUEUED
- *     unlock    no QUEUED, or WOKEN: not HELD. Else the first in the list is claimed: one that waits for the first time
- *               is woken to try (WOKEN, not HELD), and one that has tried in vain gets the mutex (HELD stays)
- *     woken     not HELD: HELD, no WOKEN. Else it stands first in the list, no WOKEN, and gets the mutex at the next unlock
+ *     lock      not HELD: set HELD, even if others wait. HELD: spin for a moment, if the holder may
+ *               be running; then set QUEUED and wait
+ *     unlock    no QUEUED, or WOKEN: clear HELD. Otherwise claim the first waiter. A waiter that is
+ *               to try is woken (set WOKEN, clear HELD). A waiter that is to have the mutex gets it
+ *               (HELD stays)
+ *     woken     not HELD: set HELD, clear WOKEN. HELD: clear WOKEN and wait again, first in the
+ *               list: to have the mutex, if it has waited for PATIENCE_NS; else to try again
  *
- * Who comes may overtake those who wait: a task that locks and unlocks in a loop does not wait for another to be resumed each time. But nobody
- * is overtaken after it has been woken and has tried for PATIENCE_NS, so that nobody waits for ever.
+ * A caller may overtake waiters: a task that locks and unlocks in a loop does not wait each time
+ * until another task is resumed. But a waiter that was woken, and has waited for PATIENCE_NS in
+ * all, is not overtaken any more. So nobody waits forever.
  *
- * Always: not HELD and QUEUED implies WOKEN, so that somebody is on its way to those who wait. Who unlocks never gives HELD up otherwise, and who queues
- * does so by a compare and swap that sees HELD. Who was woken cannot be cancelled until it has tried.
+ * Invariant: not HELD and QUEUED imply WOKEN, so a task is on its way to look after the waiters. An
+ * unlock clears HELD only then, and a waiter sets QUEUED by a compare and swap that sees HELD. A
+ * woken waiter cannot be cancelled until it has tried.
  *
- * The compare and swap that takes HELD off, or with one that gets the mutex the release of the lock, is the last touch of who unlocks: the next who locks and
- * unlocks it may free it.
+ * The last access of an unlock is the compare and swap that clears HELD; if a waiter gets the
+ * mutex, it is the release of the lock. So the next task that locks and unlocks the mutex may free
+ * it.
  *
  * Edges
- *   mutex-passed  filch_mutex_unlock -> take, queue, filch_mutex_lock_until   carries all that the holders so far wrote. From one who gives it to
- *                 another it is [wait-ended] of strand/wait_word.h.
+ *   mutex-passed  filch_mutex_unlock -> take, queue, filch_mutex_lock_until
+ *                 carries all that the holders so far wrote. If a waiter gets the mutex,
+ *                 [wait-ended] of strand/wait_word.h carries it.
  */
 #include "wait/sync/cycle.h"
 #include "wait/sync/sync.h"
@@ -36,21 +43,25 @@
 /* How a wait ends. */
 enum { TO_TRY, TO_HAVE };
 
-/* How many pauses between two looks, which double each time. The first wait lets the holder do something before the line is fetched from it. One who comes spins for
- * about as long as it takes to leave a strand and to take it up again; one who was woken and overtaken ten times longer, since there is only one of those, and to
- * wake it once more costs the one it waits for. */
+/*
+ * Pauses between two tries; they double each time. The first pause lets the holder make progress
+ * before the line is fetched from it. A new caller spins for about as long as it takes to leave a
+ * strand and to resume it. A waiter that was woken and overtaken spins ten times longer: there is
+ * only one at a time, and to wake it once more costs the holder.
+ */
 #ifndef PAUSES /* the model checker has fewer */
 #define PAUSES_FIRST 8
 #define PAUSES 32
 #define PAUSES_WOKEN 256
 #endif
 
-/* One who has waited for so long in all, and finds the mutex taken when it is woken, gets it at the next unlock. */
+/* A waiter that has waited for this long in all, and finds the mutex held when it is woken, gets it
+ * at the next unlock. */
 #ifndef PATIENCE_NS
 #define PATIENCE_NS 100000
 #endif
 
-/* Take it, if nobody has it. `mine` is WOKEN if the caller was woken, or 0. */
+/* Take the mutex if it is free. `mine` is WOKEN if the caller was woken, else 0. */
 static bool take(filch_mutex *mutex, uint32_t mine)
 {
     /* relaxed: a hint, rechecked by the cas; it leaves the line with its holder. */
@@ -59,7 +70,7 @@ static bool take(filch_mutex *mutex, uint32_t mine)
     return !(seen & HELD) && filch_cas_acq_rel(&mutex->state, &seen, (seen | HELD) & ~mine);
 }
 
-/* Take it, or say that the list is not empty. Under the lock. False: the caller has to wait. */
+/* Take the mutex, or set QUEUED. Under the lock. False: the caller has to wait. */
 static bool queue(filch_mutex *mutex, uint32_t mine)
 {
     /* relaxed: the cas decides. */
@@ -73,7 +84,7 @@ static bool queue(filch_mutex *mutex, uint32_t mine)
     return is_free;
 }
 
-/* Spinning pays if the holder runs at the same time as we do, and there is nothing better to do here. */
+/* Spinning pays if the holder runs at the same time, and this worker has nothing better to do. */
 static bool may_spin(filch_frame *f)
 {
     filch_worker *worker = f ? filch_strand_of(f)->worker : NULL;
@@ -86,7 +97,8 @@ static bool may_spin(filch_frame *f)
            filch_load_relaxed(&worker->spawned.count) == 0;
 }
 
-/* Take it, or spin for a moment until it can be taken: looking less and less often, since each time the line has to be fetched from its holder. */
+/* Take the mutex, or spin for a moment until it is free. Each try fetches the line from the holder,
+ * so the pauses grow. */
 static bool take_soon(filch_frame *f, filch_mutex *mutex, uint32_t mine)
 {
     int limit = mine ? PAUSES_WOKEN : PAUSES;
@@ -100,7 +112,7 @@ static bool take_soon(filch_frame *f, filch_mutex *mutex, uint32_t mine)
     return true;
 }
 
-/* Stand in the list and wait. TO_TRY, TO_HAVE, or an error. */
+/* Enter the list and wait. Returns TO_TRY, TO_HAVE or an error. */
 static int wait_in_list(filch_frame *f, filch_mutex *mutex, uint64_t deadline_ns, uint32_t mine,
                         int next)
 {
@@ -181,7 +193,7 @@ bool filch_mutex_try_lock(filch_mutex *mutex)
     return take(mutex, 0);
 }
 
-/* Claim the first who waits, and say in the word what that changes. NULL: nobody waits. */
+/* Claim the first waiter, and update the word. NULL: nobody waits. */
 static filch_waiter *claim(filch_mutex *mutex)
 {
     filch_waiters *list = FILCH_WAITERS_OF(mutex);
@@ -192,7 +204,7 @@ static filch_waiter *claim(filch_mutex *mutex)
     uint32_t change = was_queued && filch_waiters_is_empty(list) ? -QUEUED : 0;
     if (waiter && waiter->outcome == TO_TRY)
         change += WOKEN;
-    /* relaxed: says only who is in the list and who is woken; HELD is given up later. */
+    /* relaxed: QUEUED and WOKEN carry nothing; HELD is cleared later. */
     filch_fetch_add_relaxed(&mutex->state, change);
     filch_lock_release(FILCH_LOCK_OF(mutex));
     return waiter;
@@ -219,7 +231,7 @@ static __attribute__((noinline)) void unlock_slow(filch_mutex *mutex, uint32_t s
             seen = filch_load_relaxed(&mutex->state);
         }
         if ((seen & QUEUED) && !(seen & WOKEN))
-            continue; /* all had left before they were claimed, and another one came */
+            continue; /* all waiters had left before they were claimed, and another one came */
         /* release [mutex-passed] */
         if (filch_cas_acq_rel(&mutex->state, &seen, seen & ~HELD))
             break;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Once. sync.h has what it shares with the others.
+ * Once. sync.h has what it shares with the other objects.
  *
- *     word      0 nobody has called it, or in vain;  RUNNING somebody does;  QUEUED with that;  DONE
+ *     word      0: fn was not called, or has failed; RUNNING: a caller runs fn; RUNNING and QUEUED;
+ *               DONE
  *
- *     call      0: RUNNING, and calls. RUNNING: QUEUED. DONE: it returns
- *     success   QUEUED: all in the list are claimed, and return 0; the word is RUNNING. And RUNNING: DONE
- *     error     QUEUED: the first in the list who still waits calls next, and the word stays RUNNING. And RUNNING: 0
+ *     call      0: set RUNNING and call fn. RUNNING: set QUEUED and wait. DONE: return
+ *     success   QUEUED: claim all waiters, which return 0, and make the word RUNNING. RUNNING: make
+ *               it DONE
+ *     error     QUEUED: claim one waiter, which calls fn next; the word stays RUNNING. RUNNING:
+ *               make it 0
  *
  * Edges
  *   once-done  done, failed -> is_done, queue   carries what the call did.
@@ -26,7 +29,7 @@ static bool is_done(filch_once *once)
     return filch_load_acquire(&once->state) == DONE;
 }
 
-/* Be the one who calls, or say that the list is not empty. Under the lock. Returns what was there before. */
+/* Become the caller of fn, or set QUEUED. Under the lock. Returns the word from before. */
 static uint32_t queue(filch_once *once)
 {
     /* acquire [once-done] */
@@ -43,11 +46,11 @@ static uint32_t queue(filch_once *once)
 /* The list has become empty. Under the lock. */
 static void unqueue(filch_once *once)
 {
-    /* relaxed: somebody still calls, and writes it again when that is done. */
+    /* relaxed: the caller that runs fn writes the word again when fn returns. */
     filch_store_relaxed(&once->state, RUNNING);
 }
 
-/* 0 the caller calls; 1 there is nothing to do; or an error. */
+/* Returns 0: call fn; 1: there is nothing to do; or an error. */
 static int wait_for_turn(filch_frame *f, filch_once *once)
 {
     filch_waiting waiting;
@@ -74,7 +77,7 @@ static int wait_for_turn(filch_frame *f, filch_once *once)
     return outcome == TO_RETURN;
 }
 
-/* Claim the first who waits, or with `is_for_all` all of them. */
+/* Claim the first waiter, or with `is_for_all` all of them. */
 static void claim(filch_once *once, bool is_for_all, filch_claimed *claimed)
 {
     filch_waiters *list = FILCH_WAITERS_OF(once);
@@ -105,7 +108,7 @@ static void failed(filch_once *once)
     filch_claimed claimed = {NULL, NULL};
     uint32_t seen = RUNNING;
 
-    /* release [once-done]: to the next who calls */
+    /* release [once-done]: to the next caller of fn */
     while (!filch_cas_acq_rel(&once->state, &seen, 0)) {
         claim(once, false, &claimed);
         if (claimed.first) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A beat: the next one is computed from the last, never from the clock, so that it does not drift.
+ * A beat: the next one is computed from the last, never from the clock, so it does not drift.
  */
 #include "base/clock.h"
 
@@ -12,7 +12,7 @@ void filch_period_init(filch_period *period, uint64_t start_ns, uint64_t period_
     *period = (filch_period){.next_ns = start_ns, .period_ns = period_ns};
 }
 
-/* Beats before the last that has passed are missed. */
+/* The beats before the latest one that has passed are missed. */
 static void skip(filch_period *period, uint64_t now_ns)
 {
     uint64_t count = period->period_ns ? (now_ns - period->next_ns) / period->period_ns : 0;

@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader-writer lock. sync.h has what it shares with the others.
+ * A reader-writer lock. sync.h has what it shares with the other objects.
  *
- *     word      how many readers have it, or WRITER; and QUEUED
+ *     word      the number of readers that hold the lock, or WRITER; and QUEUED
  *
- *     read      neither WRITER nor QUEUED: one reader more. Else QUEUED
- *     write     0: WRITER. Else QUEUED
- *     unlock    no QUEUED: one reader less, or no WRITER. QUEUED: under the lock the caller leaves, and those who come next get it: the
- *               first in the list if it writes and nobody reads any more, or all who read up to the next who writes. If all have left the list
- *               meanwhile, no QUEUED, and as above
+ *     read      neither WRITER nor QUEUED: add a reader. Otherwise set QUEUED and wait
+ *     write     0: set WRITER. Otherwise set QUEUED and wait
+ *     unlock    no QUEUED: subtract the reader, or clear WRITER. QUEUED: under the lock, the caller
+ *               leaves, and the next waiters get the lock: the first in the list, if it writes and
+ *               no reader is left, or all readers up to the next writer. If all waiters have left
+ *               the list meanwhile, clear QUEUED and begin again
  *
- * Nobody overtakes those who wait. So readers and writers take turns: a writer waits for the readers that have it and for those before it in the list, a reader
- * for one writer at most that has it and for those before it. While QUEUED is set, the word changes only under the lock. Who leaves the list because its wait
- * has ended early lets those behind it pass.
+ * Nobody overtakes waiters, so readers and writers take turns. A writer waits for the readers that
+ * hold the lock, and for the waiters before it. A reader waits for at most one writer that holds
+ * the lock, and for the waiters before it. While QUEUED is set, the word changes only under the
+ * lock. A waiter that leaves the list early lets the waiters behind it pass.
  *
- * Who unlocks and finds nobody to give it to keeps it until its lock is released: the word is its last touch, and who locks and unlocks it next may free it.
+ * An unlock that finds no waiter to give its share to keeps the share until the lock is released.
+ * So the word is its last access, and the next task that locks and unlocks the lock may free it.
  *
  * Edges
- *   rwlock-passed  filch_rwlock_unlock, pass, leave -> take, queue   carries what writers wrote; and to writers, that readers are done.
+ *   rwlock-passed  filch_rwlock_unlock, pass, leave -> take, queue
+ *                  carries what writers wrote; and to writers, that readers are done.
  */
 #include "wait/sync/sync.h"
 
 #define QUEUED ((uint32_t)1 << 31)
 #define WRITER ((uint32_t)1 << 30)
 
-/* What the word becomes when one more gets it; or QUEUED: that one has to wait. */
+/* The word when one more caller gets the lock; or QUEUED: that caller has to wait. */
 static uint32_t with(uint32_t word, bool writes)
 {
     if (writes)
@@ -32,7 +36,7 @@ static uint32_t with(uint32_t word, bool writes)
     return word & (QUEUED | WRITER) ? QUEUED : word + 1;
 }
 
-/* When one less has it. */
+/* The word when the caller has left. */
 static uint32_t without(uint32_t word)
 {
     return word & WRITER ? word - WRITER : word - 1;
@@ -50,7 +54,7 @@ static bool take(filch_rwlock *rwlock, bool writes)
     return false;
 }
 
-/* Take it, or say that the list is not empty. Under the lock. False: the caller has to wait. */
+/* Take the lock, or set QUEUED. Under the lock of the list. False: the caller has to wait. */
 static bool queue(filch_rwlock *rwlock, bool writes)
 {
     /* relaxed: the cas decides. */
@@ -58,12 +62,14 @@ static bool queue(filch_rwlock *rwlock, bool writes)
 
     do {
         next = with(seen, writes);
-        /* acquire [rwlock-passed]; and release what it carried so far, for who unlocks under the lock next */
+        /* acquire [rwlock-passed]; also release what the word carried so far, for the next unlock
+         * under the lock */
     } while (!filch_cas_acq_rel(&rwlock->state, &seen, next == QUEUED ? seen | QUEUED : next));
     return next != QUEUED;
 }
 
-/* Claim those in the list who can have it now. Returns the word, with QUEUED if somebody is left. Under the lock. */
+/* Claim the waiters that can have the lock now. Returns the word, with QUEUED if a waiter is left.
+ * Under the lock of the list. */
 static uint32_t grant(filch_rwlock *rwlock, uint32_t word, filch_claimed *claimed)
 {
     filch_waiters *list = FILCH_WAITERS_OF(rwlock);
@@ -82,7 +88,7 @@ static uint32_t grant(filch_rwlock *rwlock, uint32_t word, filch_claimed *claime
     return word;
 }
 
-/* The wait has ended early. Those behind it may have waited for it only. */
+/* The wait has ended early. The waiters behind this one may have waited only for it. */
 static void leave(filch_rwlock *rwlock, filch_waiter *waiter)
 {
     filch_claimed claimed = {NULL, NULL};
@@ -90,7 +96,8 @@ static void leave(filch_rwlock *rwlock, filch_waiter *waiter)
     filch_lock_acquire(FILCH_LOCK_OF(rwlock));
     if (waiter->is_listed) {
         filch_waiters_remove(FILCH_WAITERS_OF(rwlock), waiter);
-        /* relaxed: under the lock. release [rwlock-passed]: of those who unlocked before, under the same lock. */
+        /* relaxed: under the lock. release [rwlock-passed]: of unlocks before, under the same
+         * lock. */
         uint32_t seen = filch_load_relaxed(&rwlock->state);
         filch_store_release(&rwlock->state, grant(rwlock, seen, &claimed));
     }
@@ -141,7 +148,7 @@ int filch_rwlock_write(filch_frame *f, filch_rwlock *rwlock)
     return lock_until(f, rwlock, FILCH_NEVER_NS, true);
 }
 
-/* Give the caller's share to those who wait. False: it still has it, and nobody waits. */
+/* Give the caller's share to waiters. False: nobody waits, and the caller still has its share. */
 static bool pass(filch_rwlock *rwlock)
 {
     filch_claimed claimed = {NULL, NULL};

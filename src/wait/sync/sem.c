@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A semaphore. sync.h has what it shares with the others.
+ * A semaphore. sync.h has what it shares with the other objects.
  *
- *     word      how many units there are; or QUEUED, and there are none
+ *     word      the number of units; or QUEUED, and there are none
  *
- *     acquire   some units: one less. None: QUEUED
- *     release   no QUEUED: so many more. QUEUED: each goes to the first in the list who still waits; when the list is empty, the word is 0 and the
- *               rest is added to it
+ *     acquire   some units: subtract one. None: set QUEUED and wait
+ *     release   no QUEUED: add the units. QUEUED: give each unit to the first waiter whose wait is
+ *               still open; when the list is empty, make the word 0 and add the remaining units
  *
- * Nobody overtakes those who wait: while they do there are no units. While QUEUED is set, the word changes only under the lock.
+ * Nobody overtakes waiters: while there are waiters, there are no units. While QUEUED is set, the
+ * word changes only under the lock.
  *
- * What is added to the word is added when the lock was released: it is the last touch, and who gets the unit may free the semaphore.
+ * Units are added to the word after the lock was released. That is the last access, so a caller
+ * that gets the unit may free the semaphore.
  *
  * Edges
  *   units  give -> take, queue   carries what was done before the release.
@@ -36,7 +38,7 @@ static bool take(filch_sem *sem)
     return false;
 }
 
-/* Take a unit, or say that the list is not empty. Under the lock. False: the caller has to wait. */
+/* Take a unit, or set QUEUED. Under the lock. False: the caller has to wait. */
 static bool queue(filch_sem *sem)
 {
     /* relaxed: the cas decides. */
@@ -53,7 +55,7 @@ static bool queue(filch_sem *sem)
 /* The list has become empty. Under the lock. */
 static void unqueue(filch_sem *sem)
 {
-    /* relaxed: there is no unit in it that would carry anything. */
+    /* relaxed: there is no unit that would carry anything. */
     filch_store_relaxed(&sem->state, 0);
 }
 
@@ -94,7 +96,7 @@ bool filch_sem_try_acquire(filch_sem *sem)
     return take(sem);
 }
 
-/* Add the units to the word. False: somebody waits for them. */
+/* Add the units to the word. False: there are waiters for them. */
 static bool give(filch_sem *sem, uint32_t count)
 {
     /* relaxed: the cas decides. */

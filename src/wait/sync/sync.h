@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What locks and signals share: a word that most calls are done with, and behind it a lock and a list of those who wait.
+ * What locks and signals share: a word that is enough for most calls, and behind it a lock and a
+ * list.
  *
- *     word      what it is, and QUEUED: the list is not empty
+ *     word      the state of the object, and QUEUED: the list is not empty
  *     lock      for the list, and for QUEUED: both change together
  *     waiters   first come, first served
  *
- * One who finds that it has to wait begins the wait, takes the lock, and then, by one compare and swap of the word, either has what it wanted after all or
- * sets QUEUED; and stands in the list when it lets go of the lock. One who has something to give and finds no QUEUED gives it to the word, by one compare and
- * swap. If it finds QUEUED, it takes the lock, claims the first who still waits, lets go of the lock and of the word, and only then finishes the wait:
+ * A caller that has to wait begins the wait and acquires the lock. Then, by one compare and swap of
+ * the word, it either gets what it wanted after all or sets QUEUED and enters the list.
+ *
+ * A caller that gives something, and finds no QUEUED, gives it to the word by one compare and swap.
+ * If it finds QUEUED, it claims the first waiter whose wait is still open:
  *
  *     lock;  filch_claim(list, &claimed);  unlock;  the word;  filch_claimed_go(&claimed)
  *
- * So nobody goes on before the one who let it has touched the object for the last time, and may free the object: no waiter takes the lock again to make sure. A
- * waiter whose deadline passes or that is cancelled before it is claimed gets nothing, and the next one is claimed instead; afterwards it cannot be
- * cancelled. Nobody is woken under the lock.
+ * It finishes the wait only after it has released the lock and changed the word. So when the waiter
+ * goes on, the giver no longer touches the object, and the waiter may free it without acquiring the
+ * lock again.
+ *
+ * A waiter that is cancelled, or whose deadline passes, before it is claimed gets nothing; the next
+ * one is claimed instead. After the claim it cannot be cancelled. Nobody is woken under the lock.
  */
 #ifndef FILCH_WAIT_SYNC_SYNC_H
 #define FILCH_WAIT_SYNC_SYNC_H
@@ -23,11 +29,11 @@
 
 #include <filch/sync.h>
 
-/* The lock and the list of something in filch/wait.h. */
+/* The lock and the list of an object of filch/sync.h. */
 #define FILCH_LOCK_OF(object) ((filch_lock *)&(object)->lock)
 #define FILCH_WAITERS_OF(object) ((filch_waiters *)&(object)->waiters)
 
-/* Those whose waits the caller has claimed, in their order. */
+/* Waiters whose waits the caller has claimed, in their order. */
 typedef struct filch_claimed {
     filch_waiter *first, *last;
 } filch_claimed;
@@ -37,7 +43,7 @@ static inline bool filch_waiters_is_empty(const filch_waiters *list)
     return !list->first;
 }
 
-/* Add one who was claimed, and is in no list any more. */
+/* Add a waiter that was claimed, and is in no list any more. */
 static inline void filch_claimed_add(filch_claimed *claimed, filch_waiter *waiter)
 {
     waiter->next = NULL;
@@ -48,7 +54,8 @@ static inline void filch_claimed_add(filch_claimed *claimed, filch_waiter *waite
     claimed->last = waiter;
 }
 
-/* Claim the first in the list that can be. Under the lock of the list. False: there is none; the list is empty then. */
+/* Claim the first waiter whose wait is still open. Under the lock of the list. False: there is
+ * none, and the list is empty. */
 static inline bool filch_claim(filch_waiters *list, filch_claimed *claimed)
 {
     filch_waiter *waiter = filch_waiters_claim(list);
@@ -58,7 +65,7 @@ static inline bool filch_claim(filch_waiters *list, filch_claimed *claimed)
     return waiter != NULL;
 }
 
-/* Let them go on. The caller holds no lock, and the object may be gone. */
+/* Finish the waits. The caller holds no lock, and the object may be gone. */
 static inline void filch_claimed_go(filch_claimed *claimed)
 {
     filch_wakes wakes = {NULL, NULL};
@@ -70,7 +77,7 @@ static inline void filch_claimed_go(filch_claimed *claimed)
     filch_wakes_go(&wakes);
 }
 
-/* Of one whose wait has ended early: off the list. Under the lock. True: it was the last in it. */
+/* Remove a waiter whose wait has ended early. Under the lock. True: it was the last in the list. */
 static inline bool filch_waiters_leave(filch_waiters *list, filch_waiter *waiter)
 {
     bool was_listed = waiter->is_listed;
