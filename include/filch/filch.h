@@ -43,7 +43,7 @@
  *     blocking.h   calls that can only block, on threads of their own
  *
  *     trace.h      counters, and a list of all that waits
- *     deque.h      the work-stealing deques, for programs without a pool
+ *     deque.h      the work-stealing deques, for programs without a pool; include it by itself
  *     strand.h     the stack of tasks, and the inlined fast path of fork and join
  *     error.h      filch_strerror
  *     version.h    FILCH_VERSION, filch_version
