@@ -53,16 +53,18 @@
  *     filch_<noun>_<verb>   a function; after `f` comes the object: filch_mutex_lock(f, &mutex)
  *     FILCH_UPPER           a macro, a constant or an enumerator
  *     filch_frame *f        the frame: the place of the calling task on its strand. It is the first
- *                           parameter of all functions that fork, join or wait. In a FILCH_TASK it
- *                           is FILCH_HERE; other tasks receive it as a parameter. A plain thread
- *                           passes NULL to functions that wait; it cannot fork
+ *                           parameter of functions that fork, join or wait; those of a pool need
+ *                           none. In a FILCH_TASK it is FILCH_HERE; other tasks receive it as a
+ *                           parameter. A plain thread passes NULL to functions that wait; it
+ *                           cannot fork
  *     ..._until             waits no longer than an absolute deadline, as from filch_after_ms
  *     ..._try_..., ..._try  never waits: returns false or -EAGAIN instead
  *     ..._all               transfers all bytes, with as many system calls as that takes
  *     ..._init, ..._fini    an object in memory of the caller. An object without _fini needs none
  *     ..._create, _destroy  an object that the library allocates
  *     ..._ns, ..._bytes     a unit; times are in nanoseconds
- *     int                   0 or -errno: filch_strerror tells what it means. errno is not used
+ *     int                   0, or an index or count, or -errno: filch_strerror tells what it
+ *                           means. errno is not used
  *     size                  first member of a struct that may grow: set it to sizeof that struct.
  *                           Zero means the default in all other members
  *
@@ -74,8 +76,9 @@
  * plain thread passes NULL for `f` and is blocked. Tasks of any pools and plain threads may wait
  * for each other in every combination.
  *
- * A call that need not wait succeeds, even in a cancelled task and after the deadline. A call that
- * has to wait may return one of these errors:
+ * A call that need not wait succeeds, even in a cancelled task and after the deadline. Exceptions:
+ * filch_yield, filch_blocking, sleeps and periods always check whether the task is cancelled. A
+ * call that has to wait may return one of these errors:
  *
  *     -ECANCELED   the scope of the task was cancelled (filch/scope.h)
  *     -ETIMEDOUT   the deadline has passed; only calls that end in _until, or take a deadline
@@ -85,7 +88,8 @@
  *                  shielded waits (filch_shield) never return it
  *
  * After an error the caller holds nothing, and nothing is lost: a unit, an entry or a lock that was
- * meant for this caller goes to the next one.
+ * meant for this caller goes to the next one. Only filch_cond_wait always returns with its mutex
+ * held.
  *
  * A lock may be held over a join, over any wait and over the end of a scope, with any number of
  * workers. No other task ever runs on the stack of a task that waits. The task holds the lock, not
