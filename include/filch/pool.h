@@ -126,6 +126,9 @@ FILCH_API unsigned filch_pool_workers(const filch_pool *pool);
  * Run fn(f, arg), and wait until it and all that it forked are complete. From any thread, also
  * inside a task of this or another pool.
  *
+ * A task that calls it is suspended like in other waits. But the call takes no frame, so what the
+ * task has forked before may not be stolen meanwhile.
+ *
  * Returns 0, or
  *   -EINVAL      no pool, or no function
  *   -EOWNERDEAD  the caller is a task of this pool that has called fork(), and this is the child
@@ -150,7 +153,8 @@ FILCH_API int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg,
 
 /*
  * Wait until no submitted task and no filch_run is left in the pool. Tasks of scopes are not waited
- * for: closing the scope does that.
+ * for: closing the scope does that. In a task of another pool, this blocks the worker, not only the
+ * task.
  *
  * Returns 0, or -EINVAL: no pool; -EDEADLK: a task of this pool called it, and would wait for
  * itself.
