@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that can only block, on threads that are there for it: the workers go on. */
+/* Blocking calls run on threads of their own, so the workers stay free for other tasks. */
 #define _POSIX_C_SOURCE 200809L /* pthread_barrier_t */
 
 #include <filch/filch.h>
@@ -8,7 +8,10 @@
 
 enum { CALLS = 8 };
 
-/* A library that knows nothing of tasks: all have to come before any of them returns. On workers that would be for ever, if these are fewer. */
+/*
+ * A library that knows nothing of tasks: no caller returns before all callers have arrived.
+ * If the callers were workers, and fewer than the barrier counts, they would block forever.
+ */
 static pthread_barrier_t all_are_here;
 
 static int meet(void *arg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Producers and consumers over a channel; and a select, which waits for the first of several things. */
+/* Producers and consumers share a channel; a select waits for the first of several events. */
 #include <errno.h>
 #include <filch/filch.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@ enum { PRODUCERS = 3, CONSUMERS = 2, EACH = 1000 };
 
 struct shop {
     filch_channel *orders; /* long */
-    filch_channel *sums;   /* long, one of each consumer */
+    filch_channel *sums;   /* long, one per consumer */
 };
 
 static int produce(filch_frame *f, void *arg)
@@ -17,7 +17,7 @@ static int produce(filch_frame *f, void *arg)
     int err = 0;
 
     for (long i = 1; i <= EACH && !err; i++)
-        err = filch_channel_send(f, shop->orders, &i); /* waits while it is full */
+        err = filch_channel_send(f, shop->orders, &i); /* waits while the channel is full */
     return err;
 }
 
@@ -26,12 +26,12 @@ static int consume(filch_frame *f, void *arg)
     struct shop *shop = arg;
     long sum = 0, order;
 
-    while (filch_channel_receive(f, shop->orders, &order) == 0) /* until it is closed and empty */
+    while (filch_channel_receive(f, shop->orders, &order) == 0) /* until closed and empty */
         sum += order;
     return filch_channel_send(f, shop->sums, &sum);
 }
 
-/* Add up what the consumers say; give up when nothing comes for a while. */
+/* Add up the sums of the consumers. Stop if no sum arrives for a while. */
 static int report(filch_frame *f, struct shop *shop)
 {
     long total = 0, sum;
@@ -73,7 +73,7 @@ static int run(filch_frame *f, void *arg)
         err = filch_scope_spawn(f, &producers, produce, shop);
     for (int i = 0; i < CONSUMERS && !err; i++)
         err = filch_scope_spawn(f, &consumers, consume, shop);
-    int produced = filch_scope_close(f, &producers); /* all has been sent */
+    int produced = filch_scope_close(f, &producers); /* every order has been sent */
     filch_channel_close(shop->orders);
     if (!err)
         err = report(f, shop);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A deque on its own, without a pool: one thread makes work and does it, two others steal from it.
+ * A deque without a pool: one thread pushes work and pops it, two other threads steal from it.
  *
- * Another kind is another name: filch_abp_push, filch_locked_push ...
+ * Every kind of deque has the same functions under its own prefix: filch_abp_push, ...
  */
-#define FILCH_ENTRY struct chunk * /* what is in it; without this, void * */
+#define FILCH_ENTRY struct chunk * /* the type of an entry; void * by default */
 #include <filch/deque/chaselev.h>
 #include <pthread.h>
 #include <stdio.h>
 
 enum { LIMIT = 200000, CHUNK = 500, CHUNKS = LIMIT / CHUNK, THIEVES = 2 };
 
-/* Count the primes from `first` on. Plain data: whoever gets the chunk has it alone. */
+/* Count the primes from `first` on. Plain data: the thread that takes a chunk owns it. */
 struct chunk {
     int first, primes;
 };
 
 static struct chunk chunks[CHUNKS];
 static filch_chaselev deque;
-static filch_atomic_u32 left; /* chunks that nobody has counted yet */
+static filch_atomic_u32 left; /* chunks not yet counted */
 
 static int is_prime(int n)
 {
@@ -32,7 +32,7 @@ static void count(struct chunk *chunk)
 {
     for (int n = chunk->first; n < chunk->first + CHUNK; n++)
         chunk->primes += is_prime(n);
-    /* The threads are joined before anybody looks at the chunk. */
+    /* relaxed: main reads the chunks only after it has joined the threads. */
     filch_fetch_add_relaxed(&left, -1u);
 }
 
@@ -47,9 +47,9 @@ static void *thief(void *arg)
             count(chunk);
             ++*stolen;
             break;
-        case FILCH_STEAL_LOST: /* another was faster: try again */
+        case FILCH_STEAL_LOST: /* another thread was faster: try again */
             break;
-        case FILCH_STEAL_EMPTY: /* a pool would look elsewhere, then sleep */
+        case FILCH_STEAL_EMPTY: /* a pool would search elsewhere, then sleep */
             filch_pause();
             break;
         }
@@ -73,7 +73,7 @@ int main(void)
     for (int i = 0; i < CHUNKS; i++) {
         chunks[i].first = i * CHUNK;
         if (filch_chaselev_push(&deque, &chunks[i]))
-            count(&chunks[i]); /* no memory: do it at once */
+            count(&chunks[i]); /* no memory: count it now */
     }
     while (filch_chaselev_pop(&deque, &chunk)) { /* the newest */
         count(chunk);

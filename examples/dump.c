@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Why does it not go on? filch_pool_dump says what every strand waits for; scripts/gdb/filch.py does so in gdb, with backtraces. */
+/*
+ * Find out why a program hangs: filch_pool_dump prints what every strand waits for.
+ * scripts/gdb/filch.py does the same in gdb, with backtraces.
+ */
 #include <filch/filch.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +17,7 @@ static int drive(filch_frame *f, void *mutex)
     return err;
 }
 
-/* How many strands say so in the dump. */
+/* Count the lines of the dump that contain `what`. */
 static int count(filch_pool *pool, const char *what)
 {
     FILE *out = tmpfile();
@@ -44,7 +47,7 @@ int main(void)
     for (int i = 0; i < 2; i++)
         filch_scope_spawn(NULL, &scope, drive, &bridge);
 
-    /* A dump is a look at what goes on: so look until all have come to where they wait. */
+    /* A dump is a snapshot of a running pool: repeat it until all tasks wait. */
     while (count(pool, "waits for an event") != 3 || count(pool, "waits for a mutex") != 2)
         filch_sleep_ns(NULL, 1000000);
     filch_pool_dump(pool, stderr);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An echo server: one task for each connection, written straight on, and no thread waits. Connections and bytes are streams (filch/stream.h): asked for once, and a connection that is silent has no buffer.
+ * An echo server: one task per connection, written as straight-line code, and no thread blocks.
  *
- *     echo                serve a few clients of its own, and end: so it is a test
- *     echo <port>         serve 127.0.0.1:<port> until it is interrupted
+ * Connections and bytes come from streams (filch/stream.h): the task requests them once, and a
+ * silent connection holds no buffer.
+ *
+ *     echo                serve its own clients, then exit; this mode is the test
+ *     echo <port>         serve 127.0.0.1:<port> until interrupted
  */
 #define _DEFAULT_SOURCE
 #include <arpa/inet.h>
@@ -31,12 +34,11 @@ static int serve(filch_frame *f, void *arg)
         if (filch_send_all(f, fd, bytes.data, (size_t)got, 0) < 0)
             break;
     filch_stream_close(f, &bytes);
-    /* A client that is gone is no reason to stop. */
     filch_close(f, fd);
-    return 0;
+    return 0; /* the error of one client does not stop the server */
 }
 
-/* Serve so many connections, or with 0 all that come. */
+/* Serve `count` connections; 0: serve without end. */
 static int accept_some(filch_frame *f, int listener, unsigned count)
 {
     filch_stream incoming;
@@ -49,13 +51,14 @@ static int accept_some(filch_frame *f, int listener, unsigned count)
     for (unsigned i = 0; !err && (count == 0 || i < count);) {
         int fd = (int)filch_stream_next(f, &incoming, FILCH_NO_DEADLINE);
         if (fd < 0) {
-            /* A client that is gone is no reason to stop; and if no descriptor or memory is left, others will give theirs back. */
+            /* An aborted connection does not stop the server. If descriptors or memory are
+             * exhausted, wait until other connections return some. */
             err = fd == -ECANCELED ? fd : fd == -ECONNABORTED ? 0 : filch_sleep_ns(f, 10000000);
             continue;
         }
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         if (filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd))
-            filch_close(f, fd); /* no memory for one more */
+            filch_close(f, fd); /* no memory for one more task */
         i++;
     }
     filch_stream_close(f, &incoming);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Futures: values that come later, from tasks and from a plain thread; errors that travel; whichever comes first. */
+/* Futures: values from tasks and from plain threads, errors, a wait for the first of several. */
 #include <errno.h>
 #include <filch/filch.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ static int fail(filch_frame *f, void *arg, void **value)
     return -EIO;
 }
 
-/* As the callback of some other library would: it knows nothing of pools. */
+/* Acts like the callback of another library: it knows nothing of pools. */
 static void *complete(void *future)
 {
     filch_future_set(future, "from a thread", 0);
@@ -45,12 +45,12 @@ static void run(filch_frame *f, void *arg)
             sum += (long)value;
     printf("the sum of ten squares is %ld\n", sum);
 
-    /* The error of a task is that of its future. */
+    /* The error of a task becomes the error of its future. */
     filch_future_spawn(f, &scope, &failed, fail, NULL);
     printf("the task has failed: %s\n", filch_future_get(f, &failed, NULL) == -EIO ? "yes" : "no");
     filch_scope_close(f, &scope);
 
-    /* One of several. What is complete stays so, for any number of waiters. */
+    /* Wait for the first of several. A complete future stays so, for any number of waiters. */
     if (pthread_create(&thread, NULL, complete, &later))
         return;
     filch_future *any[] = {&never, &later};
@@ -59,7 +59,7 @@ static void run(filch_frame *f, void *arg)
     printf("the first is number %d, \"%s\"\n", first, (const char *)value);
     pthread_join(thread, NULL);
 
-    /* No longer than a millisecond. */
+    /* Wait at most a millisecond. */
     int err = filch_future_get_until(f, &never, NULL, filch_after_ms(1));
     printf("the other %s\n", err == -ETIMEDOUT ? "has not come" : "has come");
 }

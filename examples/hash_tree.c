@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One hash of all files below a directory: a walk with a task for each directory, and one for each large file.
+ * One hash of all files below a directory: one task per directory, and one per large file.
  *
- *     hash_tree               of a small tree that it makes itself: so it is a test
- *     hash_tree <path>        number of files, bytes, hash
+ *     hash_tree               hash a small tree that it makes itself; this mode is the test
+ *     hash_tree <path>        print the number of files, their bytes and the hash
  *
- * The hash depends on the names and the bytes of the files, and not on the order in which they are met: so nobody has to wait for anybody. Symbolic links
- * and all that is no file are left out.
+ * The hash depends on names and bytes, not on the order of the walk, so no task waits for another.
+ * Only regular files count; symbolic links are not followed.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,16 +21,16 @@
 #include <unistd.h>
 
 enum {
-    BLOCK = 64 << 10,  /* bytes that are read at once */
-    LARGE = 512 << 10, /* bytes of a file that is worth a task */
+    BLOCK = 64 << 10,  /* bytes per read */
+    LARGE = 512 << 10, /* bytes from which a file gets its own task */
     OPEN_MAX_DIRS = 100,
 };
 
-/* ---- the hash ------------------------------------------------------------------------------------ */
+/* ---- the hash -------------------------------------------------------------------------------- */
 
 #define HASH_START UINT64_C(0x9e3779b97f4a7c15)
 
-/* Every bit of x has a say in every bit of the result. */
+/* Every bit of x affects every bit of the result. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ (x >> 32)) * UINT64_C(0xd6e8feb86659fd93);
@@ -38,7 +38,10 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 32);
 }
 
-/* Four words at a time, so that four multiplications are under way. Not for enemies: two texts with the same hash can be made. */
+/*
+ * Hash four words at a time, so that four multiplications overlap.
+ * Not cryptographic: an attacker can make two texts with the same hash.
+ */
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
 {
     uint64_t lane[4] = {hash, hash + 1, hash + 2, hash + 3};
@@ -60,7 +63,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes)
     return mix(hash ^ bytes);
 }
 
-/* ---- the walk ------------------------------------------------------------------------------------ */
+/* ---- the walk -------------------------------------------------------------------------------- */
 
 typedef struct hash_tree {
     uint64_t files, bytes, hash;
@@ -69,12 +72,12 @@ typedef struct hash_tree {
 
 typedef struct walk {
     filch_scope scope;
-    filch_sem open_dirs; /* how many more may be open */
-    size_t root_bytes;   /* of the path they all begin with */
+    filch_sem open_dirs; /* directories that may still be opened */
+    size_t root_bytes;   /* length of the common start of all paths */
     _Atomic uint64_t files, bytes, hash, failures;
 } walk;
 
-/* What a task gets: a copy of so much of it as the path needs. */
+/* The argument of a task, copied only up to the end of its path. */
 typedef struct place {
     walk *walk;
     char path[PATH_MAX];
@@ -92,7 +95,7 @@ static int spawn_at(filch_frame *f, const place *at, filch_task_fn *fn)
                                   offsetof(place, path) + strlen(at->path) + 1);
 }
 
-/* Hash what the descriptor has, and close it. */
+/* Hash the contents of `fd`, then close it. */
 static void hash_file(filch_frame *f, const place *at, int fd)
 {
     char block[BLOCK];
@@ -102,7 +105,8 @@ static void hash_file(filch_frame *f, const place *at, int fd)
     ssize_t got = 0;
 
     do {
-        /* Blocks are full but for the last, however much is read at once: so the hash is always the same. */
+        /* Fill each block but the last, however many bytes a read returns: the hash must not
+         * depend on that. */
         for (used = 0; used < BLOCK; used += (size_t)got) {
             got = filch_pread(f, fd, block + used, BLOCK - used, offset + used);
             if (got <= 0)
@@ -159,7 +163,7 @@ static int visit(filch_frame *f, const place *at, int dir, const filch_dirent *e
     return fd < 0 ? fd : 0;
 }
 
-/* It waits for no other directory while it holds its unit of the semaphore: so there is always one that goes on. */
+/* A task that holds a unit of the semaphore waits for no directory, so one always proceeds. */
 static int walk_directory(filch_frame *f, void *arg)
 {
     const place *here = arg;
@@ -189,7 +193,10 @@ static int walk_directory(filch_frame *f, void *arg)
     return 0;
 }
 
-/* Hash all files below `path`. 0, or -errno: there is no result. What cannot be read is told on stderr, and counted. */
+/*
+ * Hash all files below `path`. Returns 0, or -errno without a result.
+ * Unreadable files and directories are reported on stderr and counted.
+ */
 static int hash_tree_run(filch_frame *f, const char *path, hash_tree *result)
 {
     walk all = {.root_bytes = strlen(path)};
@@ -208,7 +215,7 @@ static int hash_tree_run(filch_frame *f, const char *path, hash_tree *result)
     return err ? err : closed;
 }
 
-/* ---- the program --------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void run(filch_frame *f, void *arg)
 {
@@ -225,7 +232,7 @@ static void run(filch_frame *f, void *arg)
         printf("%" PRIu64 " could not be read\n", result.failures);
 }
 
-/* So many levels of directories, with files of all kinds of lengths; or remove them. */
+/* Make or remove `levels` levels of directories, with files of various lengths. */
 static int change_small_tree(char *path, unsigned levels, bool make)
 {
     static const size_t lengths[] = {0, 1, 31, 32, BLOCK, BLOCK + 1, LARGE + 7};

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server of files over HTTP/1.1: one task for each connection, written straight on, and no thread waits.
+ * An HTTP/1.1 file server: one task per connection, written as straight-line code, and no thread
+ * blocks.
  *
- *     httpd                                          serve a small directory to itself, and end: so it is a test
- *     httpd [options] <root> <port> [<workers>]      serve 127.0.0.1:<port> until it is interrupted; port 0: any that is free
+ *     httpd                                        serve a small directory to itself, then exit;
+ *                                                  this mode is the test
+ *     httpd [options] <root> <port> [<workers>]    serve 127.0.0.1:<port> until interrupted;
+ *                                                  port 0: any free port
  *
- *     -n <connections>   at most so many at a time; others wait to be accepted [10000]
+ *     -n <connections>   most connections at a time; later ones wait to be accepted [10000]
  *     -t <ms>            time for a client to send a head, or to take 64 KiB [10000]
- *     -k <ms>            time between two requests [60000]
- *     -c                 /compute?ms=<n> computes so long: for benchmarks
+ *     -k <ms>            time between two requests of a connection [60000]
+ *     -c                 /compute?ms=<n> computes for that long: for benchmarks
  *
- * GET and HEAD, connections that are kept, one range of bytes, If-Modified-Since. No symbolic link is followed, and what begins with a dot is
- * not there: so no byte comes from outside the root. There are no listings: a directory is its index.html.
+ * Supported: GET, HEAD, persistent connections, one byte range, If-Modified-Since.
+ *
+ * The server follows no symbolic link and hides names that begin with a dot, so no byte comes from
+ * outside the root. There are no listings: a request for a directory gets its index.html.
  */
 #define _GNU_SOURCE
 #include "http/parse.h"
@@ -43,16 +48,16 @@ static struct {
     bool computes;
 } server = {.connections = 10000, .transfer_ms = 10000, .idle_ms = 60000};
 
-/* On the stack of its task. Pages that are not used cost nothing. */
+/* Lives on the stack of its task. Untouched pages cost nothing. */
 typedef struct connection {
     int fd;
     size_t in_bytes, out_bytes;
     http_request request;
-    char in[HTTP_HEAD_MAX]; /* a head, and perhaps the next ones */
-    char out[BLOCK];        /* what is to be sent */
+    char in[HTTP_HEAD_MAX]; /* a head, and perhaps later ones */
+    char out[BLOCK];        /* bytes to send */
 } connection;
 
-/* ---- answers ------------------------------------------------------------------------------------ */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static const char *reason_of(int status)
 {
@@ -103,10 +108,10 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
-/* Its year has four digits, whatever a file says. */
+/* The year has four digits, whatever the file's time is. */
 static const char *date_of(time_t time, char date[static 30])
 {
-    const time_t first = -62135596800, last = 253402300799; /* of the years 1 and 9999 */
+    const time_t first = -62135596800, last = 253402300799; /* start of year 1, end of year 9999 */
     struct tm parts;
 
     time = time < first ? first : MIN(time, last);
@@ -115,7 +120,7 @@ static const char *date_of(time_t time, char date[static 30])
     return date;
 }
 
-/* Add to what is to be sent. A head is always shorter than the buffer: its longest part is a target. */
+/* Append to `out`. A head always fits: its longest part is the target. */
 __attribute__((format(printf, 2, 3))) static void say(connection *c, const char *format, ...)
 {
     va_list list;
@@ -133,7 +138,7 @@ static void say_status(connection *c, int status)
         say(c, "Connection: %s\r\n", c->request.is_last ? "close" : "keep-alive");
 }
 
-/* Send what was said. 0 or -errno. */
+/* Send `out`. Returns 0 or -errno. */
 static int flush(filch_frame *f, connection *c)
 {
     uint64_t deadline_ns = filch_after_ms(server.transfer_ms);
@@ -150,7 +155,7 @@ static int flush(filch_frame *f, connection *c)
     return 0;
 }
 
-/* An answer that is no file. */
+/* Answer without a file. */
 static int answer(filch_frame *f, connection *c, int status, uint64_t file_bytes)
 {
     char body[64];
@@ -189,9 +194,10 @@ static int answer_error(filch_frame *f, connection *c, int err)
     }
 }
 
-/* ---- files --------------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
-/* Open a file by its directories, none of which may be a link. No part of the path is "..": the parser promises it. */
+/* Open a file directory by directory; none may be a symbolic link. The parser guarantees that no
+ * part of the path is "..". */
 static int open_beneath(filch_frame *f, char *path)
 {
     int at = server.root;
@@ -205,14 +211,14 @@ static int open_beneath(filch_frame *f, char *path)
     }
     if (at < 0)
         return at;
-    /* Without O_NONBLOCK the open of a pipe would wait for its writer. */
+    /* Without O_NONBLOCK, opening a FIFO would wait for its writer. */
     int file = filch_openat(f, at, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (at != server.root)
         filch_close(f, at);
     return file;
 }
 
-/* The first block goes with the head. */
+/* Send the file; its first block goes out with the head. */
 static int send_file(filch_frame *f, connection *c, int file, uint64_t offset, uint64_t bytes)
 {
     int err = 0;
@@ -220,7 +226,7 @@ static int send_file(filch_frame *f, connection *c, int file, uint64_t offset, u
         size_t room = MIN(bytes, sizeof c->out - c->out_bytes);
         ssize_t got = room ? filch_pread(f, file, c->out + c->out_bytes, room, offset) : 0;
         if (got < 0 || (got == 0 && room > 0))
-            return got < 0 ? (int)got : -EIO; /* it has become shorter; the length has been said */
+            return got < 0 ? (int)got : -EIO; /* shorter than the length in the head */
         c->out_bytes += (size_t)got;
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;
@@ -239,7 +245,7 @@ static int answer_file(filch_frame *f, connection *c, int file, const char *type
     if (err)
         return answer_error(f, c, err);
     if (S_ISDIR(info.stx_mode) && r->target.bytes > 0 && r->target.at[r->target.bytes - 1] != '/') {
-        /* Two slashes at the start would be another host. */
+        /* In a Location field, two slashes at the start would name another host. */
         for (; r->target.bytes > 1 && r->target.at[1] == '/'; c->request.target.at++)
             c->request.target.bytes--;
         return answer(f, c, 301, 0);
@@ -271,11 +277,11 @@ static int answer_file(filch_frame *f, connection *c, int file, const char *type
     return r->is_head ? flush(f, c) : send_file(f, c, file, first, bytes);
 }
 
-/* ---- connections --------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static int compute(filch_frame *f, connection *c)
 {
-    http_text query = c->request.query; /* a space follows it */
+    http_text query = c->request.query; /* in `in`, followed by a space: strtoul stops there */
     bool has_time = query.bytes > 3 && memcmp(query.at, "ms=", 3) == 0;
     unsigned long ms = has_time ? strtoul(query.at + 3, NULL, 10) : 0;
     uint64_t end_ns = filch_after_ms(MIN(ms, COMPUTE_MAX_MS));
@@ -285,7 +291,7 @@ static int compute(filch_frame *f, connection *c)
     return answer(f, c, 200, 0);
 }
 
-/* Answer one request. 0, or -errno: the connection is of no use any more. */
+/* Answer one request. Returns 0, or -errno if the connection is unusable. */
 static int serve_request(filch_frame *f, connection *c)
 {
     if (c->request.status)
@@ -302,7 +308,7 @@ static int serve_request(filch_frame *f, connection *c)
     return err;
 }
 
-/* Wait for a whole head. Returns its length; 0: there is none to come; or -status. */
+/* Wait for a whole head. Returns its length, 0 if no more heads come, or -status. */
 static int receive_head(filch_frame *f, connection *c)
 {
     uint64_t deadline_ns = filch_after_ms(c->in_bytes > 0 ? server.transfer_ms : server.idle_ms);
@@ -310,7 +316,9 @@ static int receive_head(filch_frame *f, connection *c)
     bool has_line = true;
 
     for (;;) {
-        /* The parser begins anew each time, and a head may come byte by byte: so it gets a look only when a line has ended, and now and then, and at the limits, for what is wrong before that. */
+        /* The parser starts from the first byte each time, and a head may come byte by byte. So
+         * parse only when a line ended, when the input doubled, and at the limits: the latter two
+         * find errors within a line. */
         if (has_line || c->in_bytes >= enough_bytes) {
             int head = http_parse(&c->request, c->in, c->in_bytes);
             if (head != 0)
@@ -333,7 +341,8 @@ static int receive_head(filch_frame *f, connection *c)
     }
 }
 
-/* Close it after an answer. Bytes that were not read would make the kernel reset the connection, and the client might not see the answer. */
+/* Read the rest of the input before closing. If bytes were left unread, the kernel would reset the
+ * connection, and the client might lose the answer. */
 static void linger(filch_frame *f, connection *c)
 {
     uint64_t deadline_ns = filch_after_ms(LINGER_MS);
@@ -363,7 +372,7 @@ static int serve(filch_frame *f, void *arg)
     if (head != 0 && !err)
         linger(f, &c);
     filch_close(f, c.fd);
-    return 0; /* a client that is gone is no reason to stop */
+    return 0; /* the error of one client does not stop the server */
 }
 
 static int accept_all(filch_frame *f, void *arg)
@@ -380,7 +389,7 @@ static int accept_all(filch_frame *f, void *arg)
         err = fd < 0 ? fd : filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd);
         if (fd >= 0 && err)
             filch_close(f, fd);
-        /* No descriptor or memory is left: others will give theirs back. */
+        /* Descriptors or memory are exhausted: wait until other connections return some. */
         if (err && err != -ECONNABORTED && err != -ECANCELED)
             err = filch_sleep_ns(f, 10000000);
     }
@@ -388,9 +397,9 @@ static int accept_all(filch_frame *f, void *arg)
     return 0;
 }
 
-/* ---- the program --------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
-/* Send a request, and print its first line and what comes back: its status and the body. */
+/* Send a request. Print its first line, then status and body of the answer. */
 static void ask(filch_frame *f, int fd, const char *request)
 {
     char text[4096];
@@ -458,7 +467,7 @@ static int make_demo_root(char *path)
     return is_written ? root : -1;
 }
 
-/* A number that is one, and not too large; or the program ends. */
+/* Parse a number from 0 to `most`; exit with 2 if `text` is none. */
 static unsigned number(const char *text, unsigned long most)
 {
     char *end;
@@ -479,7 +488,8 @@ static int listen_at(unsigned port)
     server.address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     server.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* connections inherit it */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
+               sizeof one); /* accepted connections inherit it */
     if (bind(fd, (struct sockaddr *)&server.address, length) || listen(fd, 4096) ||
         getsockname(fd, (struct sockaddr *)&server.address, &length))
         return -1;
@@ -519,7 +529,7 @@ int main(int argc, char **argv)
         is_demo ? make_demo_root(demo_path) : open(argv[optind], O_PATH | O_DIRECTORY | O_CLOEXEC);
     server.listener =
         server.root >= 0 ? listen_at(is_demo ? 0 : number(argv[optind + 1], 65535)) : -1;
-    /* Signals are read like a file, by a task: so all threads block them. */
+    /* A task reads the signals from a signalfd, so all threads block them. */
     sigemptyset(&signals);
     sigaddset(&signals, SIGINT);
     sigaddset(&signals, SIGTERM);

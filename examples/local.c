@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Values that travel with a task: whoever it calls, forks or spawns knows which request it works for, on whatever thread. */
+/*
+ * Task-local values: every function and task that a request calls, forks or spawns knows its
+ * request, on any thread.
+ */
 #include <filch/filch.h>
 #include <stdio.h>
 
 static const filch_key request = {"request"};
 
-/* Deep down, where nobody passes the request along. */
+/* Called deep down, where no argument carries the request. */
 static const char *who(filch_frame *f)
 {
     const char *name = filch_local_get(f, &request);
@@ -52,7 +55,7 @@ static void run(filch_frame *f, void *arg)
     filch_scope_close(f, &scope);
     printf("99 requests, each leaf knew its own\n");
 
-    /* What is spawned takes a copy along, and may outlive the binding. */
+    /* A spawned task gets a copy of the bindings, so it may outlive them. */
     filch_scope_open(f, &scope, NULL, NULL);
     filch_local_bind(f, &binding, &request, "barbara");
     filch_scope_spawn(f, &scope, report, "the report");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Loops without a grain size: for, reduce, a reduction that is the same on every machine, invoke. */
+/* Loops without a grain size: for, reduce, a reduction with the same result everywhere, invoke. */
 #include <filch/filch.h>
 #include <stdio.h>
 

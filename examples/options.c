@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pool with everything chosen, and what its counters say afterwards. */
+/* Create a pool with explicit options, and read its counters afterwards. */
 #include <filch/filch.h>
 #include <stdio.h>
 

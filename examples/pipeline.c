@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A pipeline: lines are made one after the other, changed in parallel, printed in order. */
+/* A pipeline: lines are made in order, changed in parallel and printed in order. */
 #include <ctype.h>
 #include <errno.h>
 #include <filch/filch.h>
@@ -21,7 +21,7 @@ struct line {
 
 static int read_line(filch_frame *f, void *context, void **item)
 {
-    unsigned *next = context; /* nobody else is in this stage */
+    unsigned *next = context; /* this stage runs one item at a time */
     (void)f;
 
     if (*next == sizeof text / sizeof text[0])
@@ -40,14 +40,14 @@ static int raise_letters(filch_frame *f, void *context, void **item)
     struct line *line = *item;
     (void)context;
 
-    if (line->text[0] == '\0') { /* no later stage sees this one */
+    if (line->text[0] == '\0') { /* drop the item: no later stage sees it */
         free(line);
         *item = NULL;
         return 0;
     }
     for (char *c = line->text; *c; c++)
         *c = (char)toupper((unsigned char)*c);
-    /* A stage may wait: here the first lines for longest, so that they are overtaken. */
+    /* A stage may wait. Here the first lines wait longest, so later lines overtake them. */
     return filch_sleep_ns(f, 1000000 * (5 - line->number));
 }
 
@@ -63,7 +63,7 @@ static int print_line(filch_frame *f, void *context, void **item)
     return 0;
 }
 
-/* For those that are under way when a stage fails. */
+/* Frees the items in flight when a stage fails. */
 static void free_line(void *context, void *item)
 {
     (void)context;
@@ -75,7 +75,7 @@ int main(void)
     unsigned next = 0;
     const filch_stage stages[] = {
         {.fn = read_line, .context = &next, .width = 1},
-        {.fn = raise_letters}, /* any number at once */
+        {.fn = raise_letters}, /* any number of items at once */
         {.fn = print_line, .width = 1, .is_ordered = true},
     };
     const filch_pipeline_options options = {

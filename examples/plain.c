@@ -19,9 +19,9 @@ static void sum_tree(filch_frame *f, void *arg)
 
     if (right.node < NODES) {
         filch_frame *mark = f;
-        f = filch_fork(f, sum_tree, &left); /* may run elsewhere */
+        f = filch_fork(f, sum_tree, &left); /* another worker may run it */
         sum_tree(f, &right);
-        filch_join(f, mark); /* now left.result is there */
+        filch_join(f, mark); /* now left.result is valid */
     }
     sum->result = weight[sum->node] + left.result + right.result;
 }
@@ -44,12 +44,12 @@ int main(void)
         weight[i] = i;
 
     struct sum whole = {0, 0};
-    err = filch_run(pool, sum_tree, &whole); /* waits */
+    err = filch_run(pool, sum_tree, &whole); /* returns when the task is complete */
     printf("sum: %ld\n", whole.result);
 
     if (!err)
-        err = filch_submit(pool, print, "hello"); /* does not */
+        err = filch_submit(pool, print, "hello"); /* returns at once */
     if (!err)
-        err = filch_pool_destroy(pool); /* waits for what was submitted */
+        err = filch_pool_destroy(pool); /* waits for submitted tasks */
     return err ? 1 : 0;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Tasks that wait: a scope that owns them, futures, deadlines, a value that travels along. */
+/* Tasks that wait: a scope owns them; futures, a task-local value, a deadline, a blocking call. */
 #include <errno.h>
 #include <filch/filch.h>
 #include <stdio.h>
 
 static const filch_key user = {"user"};
 
-/* As if from far away: the answer takes a while, and no thread waits for it. */
+/* Acts like a remote call: the answer takes a while, and no thread waits for it. */
 static int fetch(filch_frame *f, void *arg, void **value)
 {
     int err = filch_sleep_ns(f, 5000000);
@@ -42,7 +42,7 @@ static void run(filch_frame *f, void *arg)
     filch_scope scope;
     (void)arg;
 
-    /* A thousand answers of five milliseconds each, all at once. */
+    /* A thousand answers of five milliseconds each, all pending at once. */
     filch_scope_open(f, &scope, NULL, NULL);
     for (long i = 0; i < COUNT; i++)
         filch_future_spawn(f, &scope, &futures[i], fetch, (void *)i);
@@ -53,7 +53,7 @@ static void run(filch_frame *f, void *arg)
     }
     printf("sum %ld, %s\n", sum, filch_scope_close(f, &scope) ? "with errors" : "without errors");
 
-    /* A value for all that is spawned from here. */
+    /* A value for all tasks spawned from here. */
     filch_binding binding;
     filch_local_bind(f, &binding, &user, "ada");
     filch_scope_open(f, &scope, NULL, NULL);
@@ -61,13 +61,13 @@ static void run(filch_frame *f, void *arg)
     filch_scope_close(f, &scope);
     filch_local_unbind(f, &binding);
 
-    /* What has not ended at the deadline is cancelled. */
+    /* At the deadline, the scope cancels its unfinished tasks. */
     filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(10)};
     filch_scope_open(f, &scope, NULL, &options);
     filch_scope_spawn(f, &scope, never_ends, NULL);
     printf("%s\n", filch_scope_close(f, &scope) == -ETIMEDOUT ? "too late" : "in time");
 
-    /* A call that can only block, on a thread that is there for it. */
+    /* A blocking call, on a thread of its own. */
     printf("%d\n", filch_blocking(f, FILCH_LANE_ANY, call_that_blocks, &number));
 }
 

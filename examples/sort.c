@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sort words by length, those of equal length in the order of the text; then a million numbers. */
+/* Sort words by length, stably, so equal lengths keep their order; then sort a million numbers. */
 #include <filch/filch.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A bakery: bakers and customers are tasks that wait for each other, by the thousand if need be, and cost no thread meanwhile.
+ * A bakery: bakers and customers are tasks that wait for each other and block no thread.
  *
- *     event      the door opens, once for all
+ *     event      the door opens, once, for all customers
  *     semaphore  two ovens for six bakers
- *     mutex and  a shelf with room for three loaves: bakers wait until there is room, customers until there is
- *     condition  a loaf
- *     once       the first who sells something starts the book
- *     barrier    bakers clean up when the last of them is done; one of them locks the door
+ *     mutex and  a shelf with room for three loaves: bakers wait for room,
+ *     condition  customers for a loaf
+ *     once       the first sale starts the book
+ *     barrier    all bakers clean up after the last one has finished; one of them locks the door
  */
 #include <filch/filch.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ enum {
 static struct {
     filch_event open;
     filch_sem ovens;
-    filch_mutex mutex; /* of all that follows */
+    filch_mutex mutex; /* protects the next two lines */
     filch_cond has_room, has_bread;
     int on_shelf, most, baked, sold;
     filch_once start_book;
@@ -91,7 +91,7 @@ int main(void)
         filch_scope_spawn(NULL, &day, bake, NULL);
     for (int i = 0; i < CUSTOMERS; i++)
         filch_scope_spawn(NULL, &day, buy, NULL);
-    filch_event_set(&bakery.open); /* from a plain thread */
+    filch_event_set(&bakery.open); /* called on a plain thread */
     int err = filch_scope_close(NULL, &day);
     filch_pool_destroy(pool);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Time: a thousand tasks sleep at once on no thread, a beat that does not drift, and deadlines. */
+/* Time: a thousand tasks sleep without a thread; a period without drift; a scope's deadline. */
 #include <errno.h>
 #include <filch/filch.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static void run(filch_frame *f, void *arg)
     int beats = 0;
     (void)arg;
 
-    /* Twenty milliseconds each: one after the other they would take twenty seconds. */
+    /* Each task sleeps 20 ms: one after the other, they would take 20 seconds. */
     filch_scope_open(f, &scope, NULL, NULL);
     for (int i = 0; i < SLEEPERS; i++)
         filch_scope_spawn(f, &scope, nap, NULL);
@@ -37,7 +37,7 @@ static void run(filch_frame *f, void *arg)
     printf("%d naps took %s\n", SLEEPERS,
            filch_now_ns() - start_ns < 20000000000 ? "less than 20 seconds" : "far too long");
 
-    /* A thousand times a second. What is late is made up for, and counted if it is later than a beat. */
+    /* A thousand beats a second. A late task gets its beat at once; missed beats are counted. */
     filch_period_init(&period, filch_now_ns(), 1000000);
     start_ns = period.next_ns;
     while (beats < 5 && filch_period_wait(f, &period) == 0)
@@ -45,7 +45,7 @@ static void run(filch_frame *f, void *arg)
     printf("%d beats, and the last %s\n", beats,
            filch_now_ns() - start_ns >= 4000000 ? "was not too early" : "was too early");
 
-    /* A deadline for all tasks of a scope, whether they wait or compute. */
+    /* One deadline for all tasks of a scope, whether they wait or compute. */
     filch_scope_options options = {.size = sizeof options, .deadline_ns = filch_after_ms(5)};
     filch_scope_open(f, &scope, NULL, &options);
     filch_scope_spawn(f, &scope, work_too_long, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * RFC 9112 (the head) and RFC 9110 (its fields), strictly: what could be read in two ways is refused.
+ * Parses RFC 9112 (the head) and RFC 9110 (its fields) strictly: ambiguous input is rejected.
  */
 #define _DEFAULT_SOURCE
 #include "parse.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What is known only after the last field. */
+/* Facts that are complete only after the last field. */
 typedef struct fields {
     unsigned count, hosts, lengths;
     bool has_encoding, keep_alive, if_range;
@@ -20,7 +20,7 @@ static bool is(http_text text, const char *word)
     return strlen(word) == text.bytes && strncasecmp(text.at, word, text.bytes) == 0;
 }
 
-/* Cut off all before `end`, and the byte there. False: there is no such byte. */
+/* Move the text before `end` to `part` and drop `end`. False: `text` has no such byte. */
 static bool cut(http_text *text, char end, http_text *part)
 {
     const char *at = text->bytes ? memchr(text->at, end, text->bytes) : NULL;
@@ -41,7 +41,7 @@ static http_text trim(http_text text)
     return text;
 }
 
-/* A line, without its end: CR LF, or LF alone, as RFC 9112 allows. */
+/* Cut off a line. It ends in CR LF, or in LF alone, as RFC 9112 allows. */
 static bool cut_line(http_text *text, http_text *line)
 {
     if (!cut(text, '\n', line))
@@ -66,7 +66,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits; what is larger than fits becomes the largest number. */
+/* Read digits. A number that does not fit becomes UINT64_MAX. */
 static bool read_number(http_text text, uint64_t *number)
 {
     *number = 0;
@@ -84,7 +84,7 @@ static int hex(char c)
     return is_digit(c) ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
-/* The path as a name of a file. Decoding comes first: a slash or a dot is one, however it was written. */
+/* Turn the path into a file name. Decode first, so that encoded slashes and dots count, too. */
 static int read_path(http_request *request, http_text raw)
 {
     char *to = request->path;
@@ -118,7 +118,7 @@ static int read_target(http_request *request, http_text text)
         if (text.at[i] <= ' ' || text.at[i] > '~' || text.at[i] == '#')
             return -400;
     if (request->status)
-        return 0; /* "*" of OPTIONS, host and port of CONNECT */
+        return 0; /* the target may be "*" (OPTIONS) or host and port (CONNECT) */
     if (text.bytes >= 7 && strncasecmp(text.at, "http://", 7) == 0) {
         text.at += 7;
         text.bytes -= 7;
@@ -151,7 +151,7 @@ static int read_line(http_request *request, http_text line)
         return -505;
     request->is_old = line.at[7] == '0';
 
-    /* Names of methods have a case. */
+    /* Method names are case-sensitive. */
     request->is_head = method.bytes == 4 && memcmp(method.at, "HEAD", 4) == 0;
     if (!request->is_head && (method.bytes != 3 || memcmp(method.at, "GET", 3) != 0)) {
         request->status = 501;
@@ -174,7 +174,7 @@ static void read_connection(http_request *request, fields *seen, http_text value
     }
 }
 
-/* One range. Of several, of other units, or if it makes no sense, the field is as good as not there. */
+/* Read one range. Ignore the field if it has several ranges, another unit or no valid range. */
 static void read_range(http_request *request, http_text value)
 {
     http_text unit, first;
@@ -185,7 +185,7 @@ static void read_range(http_request *request, http_text value)
         request->has_range = read_number(value, &request->last);
         request->first = UINT64_MAX;
         if (request->last == UINT64_MAX)
-            request->last--; /* any file is shorter */
+            request->last--; /* larger than any file, and below `first` */
         return;
     }
     if (!read_number(first, &request->first))
@@ -203,7 +203,7 @@ static int read_field(http_request *request, fields *seen, http_text line)
     if (++seen->count > HTTP_FIELDS_MAX)
         return -431;
     if (!cut(&value, ':', &name) || !is_token(name))
-        return -400; /* also a line that continues the one before */
+        return -400; /* includes obsolete line folding */
     value = trim(value);
     for (size_t i = 0; i < value.bytes; i++)
         if (((unsigned char)value.at[i] < ' ' && value.at[i] != '\t') || value.at[i] == 127)
@@ -216,7 +216,7 @@ static int read_field(http_request *request, fields *seen, http_text line)
     } else if (is(name, "Content-Length")) {
         if (++seen->lengths > 1 || !read_number(value, &length))
             return -400;
-        /* Nobody needs the body of a GET: it is not read, and so the connection cannot go on. */
+        /* The body of a GET is not read, so the connection cannot be reused. */
         request->is_last = request->is_last || length > 0;
     } else if (is(name, "Transfer-Encoding")) {
         seen->has_encoding = true;
@@ -238,7 +238,7 @@ static int finish(http_request *request, const fields *seen)
     if (seen->has_encoding)
         return -501;
     request->is_last = request->is_last || (request->is_old && !seen->keep_alive);
-    /* Whether the file is still what If-Range names is not looked at: all of it is right in any case. */
+    /* If-Range is not compared with the file: sending the whole file is always correct. */
     if (!request->is_head && !seen->if_range)
         read_range(request, seen->range);
     return 0;
@@ -250,7 +250,7 @@ static int read_head(http_request *request, http_text all)
     fields seen = {0};
     int err;
 
-    /* An empty line or two before it are left over from the body of another. */
+    /* Skip up to two empty lines: a client may send them after an earlier body. */
     for (int i = 0; i < 2 && text.bytes > 0 && (*text.at == '\r' || *text.at == '\n'); i++)
         if (!cut_line(&text, &line))
             return text.bytes > 1 ? -400 : 0;
