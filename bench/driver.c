@@ -2,8 +2,8 @@
 /*
  * Runs the workloads in all variants and compares them. README.md describes the method.
  *
- * The rounds are outermost: a machine that slows down for a minute slows all variants down, and the
- * minimum over the rounds forgets it.
+ * The rounds are the outermost loop. If the machine is slow for a minute, it slows all variants
+ * down, and the minimum over the rounds drops that minute.
  */
 #include "driver/driver.h"
 #include "workloads/probe.h"
@@ -20,7 +20,7 @@
 
 enum { EXIT_USAGE = 2, DEFAULT_ROUNDS = 7, SHORT_ROUNDS = 3 };
 
-/* Those that keep a demonstration short. */
+/* The variants of a demonstration: the slow ones are left out. */
 #define SHORT_VARIANTS                                                                             \
     (1u << VARIANT_SERIAL | 1u << VARIANT_FILCH | 1u << VARIANT_TBB | 1u << VARIANT_GOMP |         \
      1u << VARIANT_RAYON)
@@ -40,27 +40,22 @@ static const struct option options[] = {
 
 static const char help[] =
     "usage: filch-bench [options]\n"
-    "Run the workloads in filch, in plain C and in other runtimes, interleaved, and "
-    "compare.\n"
+    "Run the workloads in filch, in plain C and in other runtimes, interleaved, and compare.\n"
     "\n"
     "      --work <name,...>     workloads to run [all]; see them with --list\n"
-    "      --variant <name,...>  variants to run [all]; their serial twins always run, to "
-    "compare\n"
+    "      --variant <name,...>  variants to run [all]; their serial twins always run\n"
     "  -w, --workers <n,...>     worker counts [1,2]\n"
     "      --filch-workers <n,...>\n"
-    "                            more counts, for the variant filch alone [8; none if "
-    "short or\n"
-    "                            with --workers]\n"
+    "                            more counts, for the variant filch alone\n"
+    "                            [8; none with --short or --workers]\n"
     "  -n, --rounds <n>          runs of each; the minimum counts [7, short: 3]\n"
     "      --short               smaller sizes, quick variants: under a minute\n"
-    "  -o, --output <path>       one JSON object per measurement [results.jsonl beside "
-    "this "
-    "program]\n"
+    "  -o, --output <path>       one JSON object per measurement\n"
+    "                            [results.jsonl beside this program]\n"
     "      --list                print workloads and variants\n"
     "  -h, --help                print this\n"
     "\n"
-    "Exit code 0; 1 when a run of filch failed or a checksum is wrong; 2 for bad "
-    "arguments.\n"
+    "Exit code 0; 1 when a run of filch failed or a checksum is wrong; 2 for bad arguments.\n"
     "\n"
     "example: filch-bench --work fib,uts --variant filch,tbb --workers 1,2,8\n";
 
@@ -99,7 +94,7 @@ static int parse_number(const char *what, const char *text, int max)
     return (int)value;
 }
 
-/* "fib,uts" as a set of bits. */
+/* Turn "fib,uts" into a set of bits. */
 static unsigned parse_names(const char *what, char *list, const char *(*name)(int index))
 {
     unsigned set = 0;
@@ -116,7 +111,7 @@ static unsigned parse_names(const char *what, char *list, const char *(*name)(in
     return set;
 }
 
-/* Keep the counts in ascending order, each once. */
+/* Insert a count in ascending order; refuse duplicates. */
 static void add_workers(bench_comparison *comparison, int workers, bool is_for_filch)
 {
     int at = comparison->workers_count;
@@ -178,7 +173,7 @@ static void parse_options(bench_comparison *comparison, int argc, char **argv, c
     char *workers = NULL;
     char *filch_workers = NULL;
     int option;
-    opterr = 0; /* our own messages know better names */
+    opterr = 0; /* fail_unknown suggests the nearest name */
     while ((option = getopt_long(argc, argv, ":w:n:o:h", options, NULL)) != -1) {
         switch (option) {
         case 'n':
@@ -262,7 +257,7 @@ static void show_progress(const bench_progress *progress, int round,
     }
 }
 
-/* One run of one cell. False when it leaves no doubt that something is broken. */
+/* Run one cell once. Returns false if filch failed or a checksum is wrong. */
 static bool run_cell(const bench_comparison *comparison, const char *folder, int w,
                      bench_variant variant, int workers_index)
 {
@@ -270,14 +265,14 @@ static bool run_cell(const bench_comparison *comparison, const char *folder, int
     int workers = variant_is_serial(variant) ? 1 : comparison->workers[workers_index];
     run_outcome outcome;
 
-    /* What failed once would cost its time limit in every round. */
+    /* Do not repeat a failed cell: it may cost its time limit in every round. */
     if (cell->status != RUN_NONE && cell->status != RUN_OK)
         return true;
     run_program(folder, variant, &works[w], workers,
                 work_size(&works[w], variant, comparison->is_short), &outcome);
     if (!comparison_add(comparison, w, variant, workers_index, &outcome))
         return false;
-    /* Other compilers, like the peers, may be missing; what was built has to run. */
+    /* Peers and builds by other compilers may be missing; programs that were built must run. */
     bool is_needed = variant == VARIANT_FILCH || variant == VARIANT_SERIAL;
     return outcome.status == RUN_OK || variant_is_peer(variant) ||
            (outcome.status == RUN_MISSING && !is_needed);
@@ -337,7 +332,7 @@ int main(int argc, char **argv)
     int err = access(output, F_OK) ? results_write(&comparison, output) : 0;
     for (int round = 0; round < comparison.rounds && !err; round++) {
         is_fine &= run_round(&comparison, folder, round, &progress);
-        /* After every round, so that an interrupted run leaves something. */
+        /* Write after every round, so that an interrupted run keeps its results. */
         err = results_write(&comparison, output);
     }
     if (progress.is_shown)

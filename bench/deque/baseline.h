@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the deques are compared with; functions as in filch/deque.h.
+ * Queues to compare the deques with. Their functions have the form of filch/deque.h.
  *
  *     bench_stack   an array and a count, for one thread: the least that push and pop can cost
  *     bench_ring    an array and two counts, for one thread: the same, first in first out
- *     bench_list    a doubly linked list and a mutex, as it is often written
+ *     bench_list    a doubly linked list and a mutex, as programs often have it
  */
 #ifndef BENCH_BASELINE_H
 #define BENCH_BASELINE_H
@@ -105,7 +105,7 @@ typedef struct bench_node {
 } bench_node;
 
 typedef struct bench_list {
-    pthread_mutex_t lock; /* for all that follows */
+    pthread_mutex_t lock; /* protects the members below */
     bench_node *oldest, *newest;
     size_t count;
 } bench_list;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The published figures, as ratios between queues of the same run, and whether they are reached.
+ * The published figures, as ratios between queues of one run, and whether this run reaches them.
  *
- * Paper: Wang and others, "BWoS", 2023. Thesis: a comparison of ABP, Chase-Lev, BWoS and a locked
- * queue on 8 cores, which gives how far others are behind BWoS LIFO in total throughput: ABP 24 %,
- * Chase-Lev 38 %, locked 95 %.
+ * Paper: Wang and others, "BWoS", 2023.
+ * Thesis: a comparison of ABP, Chase-Lev, BWoS and a locked queue on 8 cores. It reports by how
+ * much the others are behind BWoS LIFO in total throughput: ABP 24 %, Chase-Lev 38 %, locked 95 %.
  *
- * Without stealers the fastest round counts, in CPU time: whatever disturbs the worker only makes
- * it slower. With stealers the median counts: a stealer that is kept from its core makes the worker
- * faster.
+ * Without stealers, the fastest round counts, in CPU time: disturbances only slow the worker down.
+ * With stealers, the median counts: a stealer that loses its core makes the worker faster.
  */
 #include "results.h"
 
@@ -50,7 +49,7 @@ void figures_set(deque_comparison *comparison, uint64_t duration_ms)
 typedef struct bench_figure {
     int setting;
     const char *queue, *base;
-    double limit; /* at least; at most for steal times; 0: nothing to reach */
+    double limit; /* minimum; for steal times the maximum; 0: no aim */
     const char *published;
 } bench_figure;
 

@@ -18,7 +18,7 @@ void latency_calibrate(void)
     } while (now_ns - start_ns < CALIBRATE_NS);
     ticks_per_ns = (double)(now - start) / (double)(now_ns - start_ns);
 
-    /* The least, so that never too much is taken off. */
+    /* Keep the minimum, so that latency_add never subtracts too much. */
     latency_overhead_ticks = UINT64_MAX;
     for (int i = 0; i < OVERHEAD_SAMPLES; i++) {
         uint64_t before = latency_ticks(), ticks = latency_ticks() - before;

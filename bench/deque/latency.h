@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a steal takes: a clock that costs less than a steal, and a histogram.
+ * Measures how long a steal takes: a clock that costs less than a steal, and a histogram.
  *
  * The clock is the counter of the core, in ticks. Fences keep the steal between its two readings.
- * What two readings with nothing in between cost is taken off. The counter may be slow: on some
- * machines it moves every 10 ns. Single steals are then known no better than that, means are.
+ * The cost of two empty readings is subtracted. On some machines the counter advances only every
+ * 10 ns: then single steals have that resolution, and only means are finer.
  *
- * The histogram has 64 buckets for each power of two, so a bucket is 1.6 % wide. It counts
- * sixteenths of ticks: means of many steals are finer than a tick.
+ * The histogram has 64 buckets per power of two, so a bucket is 1.6 % wide. It counts sixteenths
+ * of ticks, because means of many steals are finer than a tick.
  */
 #ifndef BENCH_LATENCY_H
 #define BENCH_LATENCY_H
@@ -19,14 +19,14 @@
 #endif
 
 enum {
-    LATENCY_UNITS = 16, /* in a tick */
+    LATENCY_UNITS = 16, /* per tick */
     LATENCY_SUB_BITS = 6,
     LATENCY_BUCKETS = (64 - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS,
 };
 
 typedef struct bench_latency {
     uint64_t count;
-    uint64_t sum; /* like `max` in sixteenths of ticks */
+    uint64_t sum; /* like `max`, in sixteenths of ticks */
     uint64_t max;
     uint64_t buckets[LATENCY_BUCKETS];
 } bench_latency;
@@ -54,10 +54,10 @@ static inline uint64_t latency_bucket(uint64_t units)
     return (shift << LATENCY_SUB_BITS) + (units >> shift);
 }
 
-/* What two readings of the clock cost; set by latency_calibrate. */
+/* The cost of two readings of the clock; set by latency_calibrate. */
 extern uint64_t latency_overhead_ticks;
 
-/* `count` steals took `ticks` together. */
+/* Add one sample: `count` steals took `ticks` in total. */
 static inline void latency_add(bench_latency *latency, uint64_t ticks, uint64_t count)
 {
     uint64_t net = ticks > latency_overhead_ticks ? ticks - latency_overhead_ticks : 0;
@@ -71,10 +71,9 @@ static inline void latency_add(bench_latency *latency, uint64_t ticks, uint64_t 
 
 /* ---- before and after ------------------------------------------------------------------------ */
 
-/* Compare the counter with the clock of the system, for 20 ms. Before anything else here. */
+/* Compare the counter with the system clock for 20 ms. Call this before the functions below. */
 void latency_calibrate(void);
 
-/* How many ticks there are in so many nanoseconds. */
 uint64_t latency_ns_to_ticks(uint64_t ns);
 
 void latency_merge(bench_latency *into, const bench_latency *from);
@@ -84,7 +83,7 @@ double latency_mean_ns(const bench_latency *latency);
 double latency_max_ns(const bench_latency *latency);
 double latency_percentile_ns(const bench_latency *latency, double percent);
 
-/* Where a bucket begins. */
+/* The lower end of a bucket. */
 double latency_bucket_ns(uint64_t bucket);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What worker and stealers do with one queue, BENCH_QUEUE. Compiled once per queue and payload:
+ * The loops of worker and stealers for one queue, compiled once per queue and payload:
  *
- *     BENCH_QUEUE           its type, and how its functions begin: filch_abp
- *     BENCH_QUEUE_HEADER    where they are: <filch/deque/abp.h>
- *     BENCH_LOOPS           the name of the result: loops_abp_4
+ *     BENCH_QUEUE           type of the queue and prefix of its functions: filch_abp
+ *     BENCH_QUEUE_HEADER    the header that defines them: <filch/deque/abp.h>
+ *     BENCH_LOOPS           name of the resulting bench_loops: loops_abp_4
  *     BENCH_HAS_BLOCKS      init takes blocks instead of a capacity
- *     BENCH_IS_SEQUENTIAL   there is no steal
+ *     BENCH_IS_SEQUENTIAL   the queue has no steal
  *     FILCH_ENTRY           uint32_t or uint64_t
  */
 #include "race.h"
@@ -29,12 +29,11 @@ typedef BENCH_QUEUE queue;
 #define queue_size_hint NAME(BENCH_QUEUE, size_hint)
 #define queue_fini NAME(BENCH_QUEUE, fini)
 
-/* How many pushes there are at most before the worker looks whether the run is over. */
+/* After this many pushes, the worker checks whether the run is over. */
 enum { PUSHES_AT_ONCE = 1024 };
 
-/* Make the compiler forget what it knows of the queue, as it does when a program runs the task that
- * it popped. Otherwise it keeps the state of a plain stack in registers for a whole loop, which
- * no program could. */
+/* Make the compiler reload the queue, as it must after a real program has run a popped task.
+ * Otherwise it keeps the state of a plain stack in registers for a whole loop. */
 static inline void forget(void)
 {
     __asm__ volatile("" ::: "memory");
@@ -42,7 +41,7 @@ static inline void forget(void)
 
 /* ---- worker ---------------------------------------------------------------------------------- */
 
-/* How many entries may be pushed before the next look. */
+/* The number of entries to push before asking for the size again. */
 static uint64_t room(queue *q, const bench_race *race)
 {
     if (!race->is_growing)
@@ -52,7 +51,7 @@ static uint64_t room(queue *q, const bench_race *race)
     return left < PUSHES_AT_ONCE ? left : PUSHES_AT_ONCE;
 }
 
-/* Push until the queue is full, or the run is over. */
+/* Push until the queue is full or the run is over. */
 static void fill(queue *q, bench_worker *worker)
 {
     bench_race *race = worker->race;
@@ -69,7 +68,7 @@ static void fill(queue *q, bench_worker *worker)
     worker->pushes = number;
 }
 
-/* Pop until the queue is empty. Returns how many there were. */
+/* Pop until the queue is empty. Returns the number of entries. */
 static uint64_t drain(queue *q, uint64_t *sum)
 {
     uint64_t count = 0, total = 0;
@@ -103,7 +102,7 @@ static void work(bench_worker *worker)
 /* ---- stealers -------------------------------------------------------------------------------- */
 
 #ifndef BENCH_IS_SEQUENTIAL
-/* One steal per period: what a steal takes is part of it. */
+/* Start one steal per period; its duration is part of the period. */
 static void steal_at_pace(bench_stealer *stealer)
 {
     bench_race *race = stealer->race;
@@ -126,8 +125,8 @@ static void steal_at_pace(bench_stealer *stealer)
     }
 }
 
-/* Take all that a stealer can get while nobody else is there. Single steals are shorter than the
- * clock is exact: the mean of all counts as one. */
+/* Steal until the queue is empty, while no other thread uses it. A single steal is shorter than the
+ * resolution of the clock, so the mean of one turn is one sample. */
 static void steal_in_turn(bench_stealer *stealer)
 {
     bench_race *race = stealer->race;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stack that loses entries, or swaps them for others, so that a test can see the check fail.
+ * A stack that loses or changes entries, so that a test can see the check fail.
  *
- * With 4 bytes it loses one in a thousand; with 8 bytes only the sum is wrong.
+ * With 4-byte entries it loses one in a thousand; with 8-byte entries only the sum is wrong.
  */
 #ifndef BENCH_LOSSY_H
 #define BENCH_LOSSY_H

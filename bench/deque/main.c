@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue benchmark: one worker, some stealers, one queue; all kinds of deques and what they are
- * compared with. ../README.md describes the method.
+ * The queue benchmark: one worker, some stealers, one queue. It runs all kinds of deques and the
+ * queues of baseline.h. ../README.md describes the method.
  */
 #include "results.h"
 
@@ -56,19 +56,19 @@ static const char help[] =
     "      --num-stealers <n>      threads that steal [0]\n"
     "      --steal-frequency <n>   steals per second of each; 0: as fast as it can [1000000]\n"
     "      --in-turns              one stealer empties the full queue while the worker waits\n"
-    "      --duration-ms <n>       of each run [10000]\n"
+    "      --duration-ms <n>       length of each run [10000]\n"
     "      --payload <4|8>         bytes of an entry [4]\n"
     "      --capacity <n>          entries in a full queue, a power of two [1024]\n"
-    "      --blocks <n>x<size>     of the BWoS queues [blocks of 64, as many as fit]\n"
+    "      --blocks <n>x<size>     blocks of the BWoS queues [blocks of 64, as many as fit]\n"
     "  -n, --rounds <n>            runs of each queue [7]\n"
-    "      --figures               the settings and ratios that others have published; a minute\n"
+    "      --figures               settings and ratios of published figures; takes a minute\n"
     "      --json                  append one object per queue to results.jsonl, beside this "
     "program\n"
-    "  -o, --output <path>         append them to this file\n"
+    "  -o, --output <path>         append the objects to this file instead\n"
     "      --list                  print the queues\n"
     "  -h, --help                  print this\n"
     "\n"
-    "Exit code 0; 1 when a queue lost an entry or has returned one twice; 2 for bad arguments.\n"
+    "Exit code 0; 1 when a queue lost an entry or returned one twice; 2 for bad arguments.\n"
     "\n"
     "example: " PROGRAM " --queue abp,bwos_lifo --num-stealers 5 --duration-ms 1000\n";
 
@@ -97,7 +97,7 @@ __attribute__((noreturn)) static void fail_unknown(const char *what, const char 
     fail_usage("unknown %s '%s'", what, typed);
 }
 
-/* Digits only: strtoull also takes signs and blanks. */
+/* Accept digits only: strtoull also accepts signs and blanks. */
 static bool read_number(const char *text, size_t length, uint64_t max, uint64_t *value)
 {
     if (length == 0 || length > 19)
@@ -120,7 +120,7 @@ static uint64_t parse_number(const char *what, const char *text, uint64_t min, u
     return value;
 }
 
-/* "abp,bwos_lifo" as a set of bits; all of them for "all". */
+/* Turn "abp,bwos_lifo" into a set of bits; "all" sets all of them. */
 static unsigned parse_queues(char *list)
 {
     unsigned set = 0;
@@ -158,7 +158,7 @@ static void print_list(void)
         printf("%-10s %s\n", queues[i].name, queues[i].title);
 }
 
-/* What was asked for must be possible, and what was not gets its default. */
+/* Check the setting, and fill in defaults. */
 static void complete_setting(const deque_comparison *comparison, bench_setting *setting,
                              bool has_stealers, bool is_chosen)
 {
@@ -189,12 +189,12 @@ static void parse_options(deque_comparison *comparison, int argc, char **argv, c
     bench_setting setting = {
         .steals_per_s = 1000 * 1000, .duration_ms = 10000, .payload = 4, .capacity = 1024};
     bool is_chosen = false /* by name */, has_duration = false, has_stealers = false;
-    const char *blocks = NULL, *fixed = NULL; /* an option that --figures does not have */
+    const char *blocks = NULL, *fixed = NULL; /* an option that --figures rejects */
     int option, index;
 
     comparison->queues = (1u << queue_count) - 1;
     comparison->rounds = 7;
-    opterr = 0; /* our own messages know better names */
+    opterr = 0; /* fail_unknown suggests the nearest name */
     while ((option = getopt_long(argc, argv, ":n:o:h", options, &index)) != -1) {
         if (strchr("sftpcb", option))
             fixed = options[index].name;
@@ -274,7 +274,7 @@ static void parse_options(deque_comparison *comparison, int argc, char **argv, c
 
 /* ---- the rounds ------------------------------------------------------------------------------ */
 
-/* False when the queue has not returned what was pushed, or could not run. */
+/* Returns false if the queue could not run, or lost or repeated entries. */
 static bool run_cell(const deque_comparison *comparison, int s, int q)
 {
     static bench_tally tally;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The queues: what they are compared with, then the kinds of filch/deque.h. */
+/* The queues: those of baseline.h, then the kinds of filch/deque.h. */
 #include "race.h"
 
 #include <filch/deque.h>
 
-/* The title, and whether it is never full. */
+/* Title of each kind, and whether the queue grows instead of being full. */
 /* clang-format off */
 #define ABOUT_locked    "one mutex", .is_growing = true
 #define ABOUT_global    "one mutex, first in first out", .is_growing = true

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads of a run: they start together, stop when the main thread says so, and are counted
- * when they have ended.
+ * The threads of a run: they start together, stop when the main thread says so, and are evaluated
+ * after they have ended.
  *
  * Edges
  *   open   race_run: is_open -> await_start: is_open
- *          carries nothing that creating the thread does not: nobody begins before all are there.
+ *          carries nothing beyond pthread_create: no thread begins before all have arrived.
  *   turn   race_pass: turn -> race_await: turn
- *          carries all that the other did in its turn.
+ *          carries all that the other thread did in its turn.
  */
 #include "race.h"
 
@@ -21,7 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { SPINS = 1000 }; /* before a thread that waits gives its core to others */
+enum { SPINS = 1000 }; /* before a waiting thread yields its core */
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ static uint64_t cpu_clock_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* What a thread is started with. */
+/* The argument of a thread. */
 typedef struct bench_thread {
     pthread_t id;
     const bench_loops *loops;
@@ -100,7 +100,7 @@ static void *run_stealer(void *argument)
     return NULL;
 }
 
-/* Let all threads that were started begin, wait for `duration_ms`, stop them. */
+/* Let all threads begin, wait for `duration_ms`, stop them. */
 static void run_threads(bench_race *race, bench_thread *threads, int count, uint64_t duration_ms)
 {
     struct timespec left = {
@@ -115,7 +115,7 @@ static void run_threads(bench_race *race, bench_thread *threads, int count, uint
     filch_store_release(&race->is_open, 1);
     while (nanosleep(&left, &left) && errno == EINTR)
         continue;
-    /* relaxed: it carries nothing. */
+    /* relaxed: a flag that carries nothing. */
     filch_store_relaxed(&race->is_over, 1);
     for (int i = 0; i < count; i++)
         pthread_join(threads[i].id, NULL);
@@ -123,7 +123,7 @@ static void run_threads(bench_race *race, bench_thread *threads, int count, uint
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-/* 0 + 1 + ... + (count - 1); entries wrap, and so does their sum. */
+/* 0 + 1 + ... + (count - 1). Entries wrap, and so does their sum. */
 static uint64_t sum_of_numbers(uint64_t count)
 {
     return count % 2 ? count * ((count - 1) / 2) : count / 2 * (count - 1);
@@ -191,7 +191,7 @@ int race_run(const bench_queue *queue, const bench_setting *setting, bench_tally
         err = -pthread_create(&thread->id, NULL, is_worker ? run_worker : run_stealer, thread);
     }
     if (err) {
-        /* The stealers that are there must not wait for a worker. */
+        /* The stealers already started must not wait for a worker. */
         race_pass(&race, TURN_NOBODY);
         run_threads(&race, threads, started, 0);
         goto destroy_queue;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the queue benchmark measured: for each setting and each queue a cell with all its rounds.
+ * The results of the queue benchmark: one cell per setting and queue, with all its rounds.
  *
  *     main.c      the command line and the rounds
  *     results.c   the cells; the file for scripts
  *     report.c    the tables for people
- *     figures.c   the settings and ratios that others have published, and what was reached
+ *     figures.c   the settings and ratios of published figures, and whether they are reached
  */
 #ifndef BENCH_RESULTS_H
 #define BENCH_RESULTS_H
@@ -14,12 +14,12 @@
 
 enum { DEQUE_ROUNDS_MAX = 100, SETTINGS_MAX = 8 };
 
-/* What is kept of each round; operations per second. */
+/* Kept for each round, in operations per second. */
 typedef enum bench_rate {
-    RATE_WORKER,   /* pushes and pops that worked */
-    RATE_STEALERS, /* steals that got something */
+    RATE_WORKER,   /* successful pushes and pops */
+    RATE_STEALERS, /* successful steals */
     RATE_TOTAL,
-    RATE_TOTAL_CPU, /* the total in a second of the worker's CPU time */
+    RATE_TOTAL_CPU, /* the total per second of the worker's CPU time */
     RATE_COUNT,
 } bench_rate;
 
@@ -35,17 +35,17 @@ typedef struct deque_cell {
 
 typedef struct deque_comparison {
     int rounds;
-    unsigned queues; /* bit i: queues[i] was asked for */
+    unsigned queues; /* bit i: run queues[i] */
     bool has_figures;
     int setting_count;
     bench_setting settings[SETTINGS_MAX];
     deque_cell *cells;   /* by setting and queue */
-    double others_share; /* of the cores, used by other programs meanwhile */
+    double others_share; /* share of the cores that other programs used */
 } deque_comparison;
 
 deque_cell *deque_cell_at(const deque_comparison *comparison, int setting, int queue);
 
-/* Whether this queue runs in this setting: those for one thread have no stealers. */
+/* Whether this queue runs in this setting: queues for one thread have no stealers. */
 bool deque_has(const deque_comparison *comparison, int setting, int queue);
 
 void deque_cell_add(deque_cell *cell, const bench_tally *tally);
@@ -75,7 +75,7 @@ void setting_print(const bench_setting *setting);
 /* The settings of the published figures. */
 void figures_set(deque_comparison *comparison, uint64_t duration_ms);
 
-/* Each figure, what was published, what was reached, in words. */
+/* Print each figure: the ratio, the aim, the published value. */
 void figures_print(const deque_comparison *comparison);
 
 #endif

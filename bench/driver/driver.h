@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the driver share.
+ * Declarations shared by the parts of the driver.
  *
  *     driver.c   the command line and the rounds
- *     works.c    what there is to run, at which size, and the figures to reach
- *     run.c      one program, once
- *     machine.c  where, and who else was there
- *     results.c  what was measured; the file for scripts
- *     report.c   the table for people, and what was reached
+ *     works.c    the workloads, their sizes, and the targets
+ *     run.c      runs one program once
+ *     machine.c  the machine, and its load by other programs
+ *     results.c  the measurements; the file for scripts
+ *     report.c   the table for people, and the targets reached
  */
 #ifndef BENCH_DRIVER_H
 #define BENCH_DRIVER_H
@@ -26,7 +26,7 @@ enum {
 
 /* ---- works.c ---- */
 
-/* Serial and filch once more from another compiler or with other flags; then the peers. */
+/* serial and filch, both again with other flags and from another compiler, then the peers. */
 typedef enum bench_variant {
     VARIANT_SERIAL,
     VARIANT_FILCH,
@@ -43,16 +43,16 @@ typedef enum bench_variant {
 
 extern const char *const variant_names[VARIANT_COUNT];
 
-/* The serial twin that a variant is compared with: of the same compiler and flags for filch, plain
- * `serial` for the peers. A serial variant is its own. */
+/* The serial twin that a variant is compared with. For filch it has the same compiler and flags;
+ * for the peers it is plain `serial`. A serial variant is its own twin. */
 bench_variant variant_twin(bench_variant variant);
 
 bool variant_is_serial(bench_variant variant);
-bool variant_is_peer(bench_variant variant); /* somebody else's runtime */
+bool variant_is_peer(bench_variant variant); /* another runtime */
 
 typedef enum work_kind {
-    WORK_TIMED, /* the less time the better, in proportion to the serial twin */
-    WORK_IDLE,  /* CPU time while nothing happens */
+    WORK_TIMED, /* time, in proportion to the serial twin */
+    WORK_IDLE,  /* CPU time of an idle pool */
     WORK_WAKE,  /* a distribution, beside that of the bare futex */
     WORK_POOL,  /* mean time per pool */
 } work_kind;
@@ -60,13 +60,13 @@ typedef enum work_kind {
 typedef struct bench_work {
     const char *name;
     const char *title;
-    const char *unit; /* what a run consists of many of, or NULL */
+    const char *unit; /* a run consists of many of these; or NULL */
     work_kind kind;
-    unsigned variants; /* bit i: variant i can do it */
-    int workers_min;   /* 2 for what the calling thread alone does not do; 0 is 1 */
-    int repeats;  /* runs in one round, for what is over before the machine is steady; 0 is 1 */
-    long size[2]; /* full, short */
-    long peer_size[2]; /* for slow peers, or 0: the same */
+    unsigned variants; /* bit i: variant i has this work */
+    int workers_min;   /* 2 if the calling thread alone cannot do the work; 0 means 1 */
+    int repeats;       /* runs per round, for works too short for steady figures; 0 means 1 */
+    long size[2];      /* full, short */
+    long peer_size[2]; /* for slow peers; 0: the same as `size` */
 } bench_work;
 
 extern const bench_work works[];
@@ -74,10 +74,10 @@ extern const int work_count;
 
 long work_size(const bench_work *work, bench_variant variant, bool is_short);
 
-/* How many units a run of this size has; 1 where units mean nothing. */
+/* The number of units in a run of this size; 1 for works without units. */
 double work_units(const bench_work *work, long size);
 
-/* The figures that filch has to reach. */
+/* The targets of filch. */
 typedef enum target_kind {
     TARGET_SLOWDOWN_MAX, /* T/Ts */
     TARGET_SPEEDUP_MIN,  /* Ts/T */
@@ -97,10 +97,10 @@ typedef struct bench_target {
 extern const bench_target targets[];
 extern const int target_count;
 
-/* With more workers than cores, T may be this many times T with one worker per core. */
+/* With more workers than cores, T may be at most this many times T with one worker per core. */
 #define OVERSUBSCRIBED_MAX 1.10
 
-/* The name nearest to a mistyped one, or NULL when none is near. `name(i)` is NULL at the end. */
+/* The name nearest to a mistyped one, or NULL if none is near. `name(i)` is NULL at the end. */
 const char *nearest_name(const char *typed, const char *(*name)(int index));
 
 const char *work_name(int index);    /* NULL at the end */
@@ -109,7 +109,7 @@ const char *variant_name(int index); /* NULL at the end */
 /* ---- run.c ---- */
 
 typedef enum run_status {
-    RUN_NONE, /* not asked for */
+    RUN_NONE, /* not requested */
     RUN_OK,
     RUN_SKIPPED, /* the variant has no such work */
     RUN_MISSING, /* the program was not built */
@@ -118,7 +118,7 @@ typedef enum run_status {
 
 typedef struct run_outcome {
     run_status status;
-    char reason[200]; /* when it is not RUN_OK */
+    char reason[200]; /* unless RUN_OK */
     uint64_t figures[FIGURES_MAX];
     char checksum[32]; /* empty for wake */
 } run_outcome;
@@ -131,10 +131,10 @@ void run_program(const char *folder, bench_variant variant, const bench_work *wo
 
 int core_count(void);
 
-/* CPU seconds used so far by everybody but the driver and its programs. */
+/* CPU seconds used so far by all processes except the driver and its programs. */
 double others_seconds(void);
 
-/* One line: processor, cores, kernel. */
+/* Print one line: processor, cores, kernel. */
 void machine_print(void);
 
 /* ---- results.c ---- */
@@ -144,7 +144,7 @@ typedef struct bench_cell {
     run_status status;
     char reason[200];
     int run_count;
-    uint64_t figures[FIGURES_MAX][RUNS_MAX]; /* those of wake, or just the time */
+    uint64_t figures[FIGURES_MAX][RUNS_MAX]; /* the four of wake, or the time alone */
     char checksum[32];
 } bench_cell;
 
@@ -154,36 +154,36 @@ typedef struct bench_comparison {
     int workers[WORKERS_LISTED_MAX]; /* ascending */
     unsigned filch_workers;          /* bit i: workers[i] is for the variant filch alone */
     int workers_count;
-    unsigned works;      /* bit i: works[i] was asked for */
-    unsigned variants;   /* bit i: variant i likewise */
-    double others_share; /* of the cores, used by other programs meanwhile */
+    unsigned works;      /* bit i: run works[i] */
+    unsigned variants;   /* bit i: run variant i */
+    double others_share; /* share of the cores that other programs used */
     bench_cell *cells;   /* by work, variant and index in workers */
 } bench_comparison;
 
 bench_cell *comparison_cell(const bench_comparison *comparison, int work, bench_variant variant,
                             int workers_index);
 
-/* Whether this combination is to be run. A serial twin runs once, with one worker. */
+/* Whether this combination runs. A serial twin runs once, with one worker. */
 bool comparison_has(const bench_comparison *comparison, int work, bench_variant variant,
                     int workers_index);
 
-/* Add the outcome to its cell. False when the checksum is neither the known one nor, where none is
- * known, its serial twin's; the cell is then a failed one. */
+/* Add the outcome to its cell. Returns false, and marks the cell as failed, if the checksum is
+ * wrong. If no right checksum is known, the serial twin's counts as right. */
 bool comparison_add(const bench_comparison *comparison, int work, bench_variant variant,
                     int workers_index, const run_outcome *outcome);
 
-/* Over the runs of a cell, which has at least one. */
+/* Over the runs of a cell, which must have at least one. */
 double cell_min(const bench_cell *cell, int figure);
 double cell_median(const bench_cell *cell, int figure);
 
-/* The shortest time per unit, so that runs of different sizes compare; 0 when there is none. */
+/* The shortest time per unit, to compare runs of different sizes; 0 if there is none. */
 double unit_ns(const bench_comparison *comparison, int work, bench_variant variant,
                int workers_index);
 
 /* The same for the serial twin of this variant. */
 double twin_unit_ns(const bench_comparison *comparison, int work, bench_variant variant);
 
-/* One JSON object per line and cell. Returns 0 or -errno. */
+/* Write one JSON object per cell, each on its line. Returns 0 or -errno. */
 int results_write(const bench_comparison *comparison, const char *path);
 
 /* ---- report.c ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine, and whether it was ours alone while we measured. */
+/* The machine, and the CPU time that other programs used during the run. */
 #include "driver.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ int core_count(void)
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-/* CPU seconds that all cores have spent on anything, also those that the host took away. */
+/* CPU seconds that all cores were busy, including time stolen by the host. */
 static double busy_seconds(void)
 {
     unsigned long long user, nice, system, idle, iowait, irq, softirq, steal;
@@ -32,7 +32,7 @@ static double seconds(struct timeval time)
     return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
-/* CPU seconds of the driver and of the programs that it has run. */
+/* CPU seconds of the driver and the programs it ran. */
 static double own_seconds(void)
 {
     struct rusage self;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table: one block per work, one line per variant, then the figures that filch is to reach and
- * whether it did.
+ * The table: one block per work, one line per variant, then the targets of filch and whether it
+ * reached them.
  */
 #include "driver.h"
 
@@ -77,7 +77,7 @@ static void print_absent(const bench_comparison *comparison)
             printf("Skipped: %s was not built.\n", variant_names[v]);
 }
 
-/* A line instead of numbers, for what did not run to the end. */
+/* Print a line instead of numbers for each cell that failed. */
 static void print_failures(const bench_comparison *comparison, int work, bench_variant variant)
 {
     for (int i = 0; i < comparison->workers_count; i++) {
@@ -160,7 +160,7 @@ static void print_timed_line(const bench_comparison *comparison, int index, benc
     putchar('\n');
 }
 
-/* For the kinds whose figure stands for itself: one line per variant and number of workers. */
+/* For kinds without a ratio to the twin: one line per variant and number of workers. */
 static void print_single_lines(const bench_comparison *comparison, int index, bench_variant variant)
 {
     char texts[FIGURES_MAX][16];
@@ -229,7 +229,7 @@ static void judge_target(const bench_comparison *comparison, int index, const be
         judge(verdicts, name, figure, unit, true, target->limit);
         break;
     case TARGET_CPU_MS_MAX:
-        /* The median: a pool that now and then forgets to sleep must not pass. */
+        /* The median: a pool that sometimes fails to sleep must miss the target. */
         judge(verdicts, name, "CPU ms", cell_median(cell, 0) / 1e6, true, target->limit);
         break;
     case TARGET_MEDIAN_MAX:
@@ -243,7 +243,7 @@ static void judge_target(const bench_comparison *comparison, int index, const be
     }
 }
 
-/* More workers than cores must not cost more than a little. */
+/* Judge the cost of more workers than cores (OVERSUBSCRIBED_MAX). */
 static void judge_oversubscribed(const bench_comparison *comparison, int index,
                                  bench_verdicts *verdicts)
 {
@@ -280,7 +280,7 @@ static void print_work(const bench_comparison *comparison, int index, bench_verd
         }
         print_failures(comparison, index, variant);
     }
-    /* Short runs are for looking; the targets are meant for the full sizes. */
+    /* The targets are for full sizes, so short runs are not judged. */
     if (comparison->is_short)
         return;
     for (int i = 0; i < target_count; i++)
@@ -289,7 +289,7 @@ static void print_work(const bench_comparison *comparison, int index, bench_verd
     judge_oversubscribed(comparison, index, verdicts);
 }
 
-/* What a person takes home: the price of a fork. */
+/* Print the cost of a fork and its join in each runtime. */
 static void print_summary(const bench_comparison *comparison)
 {
     int one = index_of_workers(comparison, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was measured: kept by cell, checked, condensed, written. */
+/* The measurements: kept by cell, checked, condensed, written. */
 #include "driver.h"
 
 #include "../workloads/expected.h"
@@ -30,7 +30,7 @@ bool comparison_has(const bench_comparison *comparison, int work, bench_variant 
     return comparison->workers[workers_index] >= works[work].workers_min;
 }
 
-/* The checksum that a run of this size must have, or "" when nobody knows. */
+/* The checksum that a run of this size must have, or "" if unknown. */
 static void right_checksum(const bench_comparison *comparison, int work, bench_variant variant,
                            char text[32])
 {

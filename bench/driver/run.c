@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Run one program, with a time limit, and read the line that it prints. */
+/* Run one program with a time limit, and read the line it prints. */
 #define _GNU_SOURCE /* pipe2 */
 #include "driver.h"
 
@@ -27,7 +27,7 @@ enum {
     EXIT_NO_PROGRAM = 127,
 };
 
-/* Tasks of TBB and OpenMP run on top of whatever the thread was doing: their stacks get deep. */
+/* TBB and OpenMP run a task on top of the waiting one, so their stacks get deep. */
 #define PEER_STACK_BYTES ((rlim_t)512 << 20)
 #define PEER_STACK_TEXT "512M"
 
@@ -55,8 +55,8 @@ static void raise_stack_limit(void)
     setrlimit(RLIMIT_STACK, &limit);
 }
 
-/* Only for those that need it: the limit is also the default size of a thread's stack, which
- * would change what the creation of a filch pool costs. */
+/* The limit is also the default stack size of threads, so it would change the cost of creating a
+ * filch pool. Only TBB and OpenMP get it. */
 static bool needs_big_stack(bench_variant variant)
 {
     return variant == VARIANT_TBB || variant == VARIANT_GOMP || variant == VARIANT_LIBOMP;
@@ -65,7 +65,7 @@ static bool needs_big_stack(bench_variant variant)
 static void become(const char *path, char *const argv[], bench_variant variant,
                    const int write_fds[2], pid_t driver)
 {
-    /* A driver that is killed takes the program along: it would disturb the next measurement. */
+    /* If the driver is killed, kill the program, too: it would disturb the next measurement. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != driver)
         _exit(EXIT_FAILURE);
@@ -112,7 +112,7 @@ static int start(bench_child *child, const char *path, char *const argv[], bench
     return error;
 }
 
-/* Keep the first OUTPUT_MAX - 1 bytes of stream `i`. False at its end. */
+/* Read from stream `i`; keep its first OUTPUT_MAX - 1 bytes. Returns false at its end. */
 static bool read_some(bench_child *child, int i)
 {
     char buffer[OUTPUT_MAX];
@@ -135,7 +135,7 @@ static int left_ms(uint64_t deadline_ns)
     return now < deadline_ns ? (int)((deadline_ns - now) / 1000000) + 1 : 0;
 }
 
-/* Read both streams to their ends, then collect the exit status. False when time is up. */
+/* Read both streams to their ends, then reap the child. Returns false if time is up. */
 static bool finish(bench_child *child, uint64_t deadline_ns, int *status)
 {
     struct pollfd streams[2] = {
@@ -150,7 +150,7 @@ static bool finish(bench_child *child, uint64_t deadline_ns, int *status)
             continue;
         for (int i = 0; i < 2; i++)
             if (streams[i].revents && !read_some(child, i))
-                streams[i].fd = -1; /* poll ignores it from now on */
+                streams[i].fd = -1; /* poll ignores negative descriptors */
     }
     while (waitpid(child->pid, status, WNOHANG) != child->pid) {
         if (left_ms(deadline_ns) == 0)
@@ -160,7 +160,7 @@ static bool finish(bench_child *child, uint64_t deadline_ns, int *status)
     return true;
 }
 
-/* The last line of what the program complained about. */
+/* The last line of the program's standard error. */
 static const char *last_line(bench_child *child)
 {
     char *text = child->output[1];

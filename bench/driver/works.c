@@ -44,13 +44,13 @@ bool variant_is_peer(bench_variant variant)
 
 #define BIT(variant) (1u << (variant))
 #define ALL (BIT(VARIANT_COUNT) - 1)
-/* What a compiler makes of a task shows in fib; elsewhere the work hides it. */
+/* Only fib shows what a compiler makes of a task; elsewhere the work hides it. */
 #define OTHER_BUILDS                                                                               \
     (BIT(VARIANT_SERIAL_O2) | BIT(VARIANT_FILCH_O2) | BIT(VARIANT_SERIAL_CLANG) |                  \
      BIT(VARIANT_FILCH_CLANG))
 #define EACH_RUNTIME (ALL & ~OTHER_BUILDS)
 #define FILCH_ONLY BIT(VARIANT_FILCH)
-/* Nobody submits to OpenMP from outside, and the serial twin has nobody to wake. */
+/* OpenMP has no submit from outside, and the serial twin has no thread to wake. */
 #define WITH_SUBMIT (BIT(VARIANT_FILCH) | BIT(VARIANT_TBB) | BIT(VARIANT_RAYON))
 
 #define MILLION (1000 * 1000)
@@ -98,7 +98,7 @@ const bench_work works[] = {
         .name = "small_for",
         .title = "a loop of microseconds, 1000 times, no grain given",
         .variants = EACH_RUNTIME,
-        .repeats = REPEATS_MAX, /* three milliseconds */
+        .repeats = REPEATS_MAX, /* a run takes three milliseconds */
         .size = {10 * 1000, 10 * 1000},
     },
     {
@@ -146,7 +146,7 @@ long work_size(const bench_work *work, bench_variant variant, bool is_short)
 {
     if (!variant_is_peer(variant) || work->peer_size[is_short] == 0)
         return work->size[is_short];
-    /* Rayon's join allocates nothing: it has time for six more. */
+    /* Rayon's join allocates nothing, so its fib can be larger by 6. */
     if (variant == VARIANT_RAYON && strcmp(work->name, "fib") == 0)
         return work->peer_size[is_short] + 6;
     return work->peer_size[is_short];
@@ -181,7 +181,7 @@ const char *variant_name(int index)
     return index < VARIANT_COUNT ? variant_names[index] : NULL;
 }
 
-/* Levenshtein: how many letters must be typed, dropped or replaced to get from one to the other. */
+/* Levenshtein distance: letters to insert, drop or replace to turn one name into the other. */
 static int edit_distance(const char *from, const char *to)
 {
     enum { LENGTH_MAX = 32 };
@@ -211,10 +211,10 @@ static int edit_distance(const char *from, const char *to)
 const char *nearest_name(const char *typed, const char *(*name)(int index))
 {
     const char *nearest = NULL;
-    int nearest_distance = 4; /* further away it is no slip of the finger */
+    int nearest_distance = 4; /* from this distance on, it is no typing error */
     for (int i = 0; name(i); i++) {
         int distance = edit_distance(typed, name(i));
-        /* A short name is near to everything unless something of it remains. */
+        /* At least one letter of a short name must remain, or it would be near to everything. */
         if (distance < nearest_distance && distance < (int)strlen(name(i))) {
             nearest = name(i);
             nearest_distance = distance;

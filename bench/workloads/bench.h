@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a workload looks like to main.c.
+ * The interface between main.c and the workloads.
  *
- * Every file of this folder that is named after a workload is compiled twice: with BENCH_FILCH = 1
- * into filch-bench-filch, with BENCH_FILCH = 0 into filch-bench-serial. The serial twin is what a
- * C programmer writes who has never heard of tasks; all ratios are to it. Another compiler, or other
- * flags, make another such pair. BENCH_VARIANT is the last part of the program's name.
+ * Each file named after a workload is compiled twice: with BENCH_FILCH = 1 into filch-bench-filch,
+ * with BENCH_FILCH = 0 into filch-bench-serial. The serial twin is plain C without tasks, the base
+ * of all ratios. Another compiler, or other flags, make another such pair. BENCH_VARIANT is the
+ * last part of the program's name.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -27,11 +27,11 @@ typedef struct bench_run {
     /* Filled in by the workload. */
     uint64_t elapsed_ns;
     int64_t checksum;
-    probe_wake_figures wake; /* only by wake, instead of the two above */
+    probe_wake_figures wake; /* only for wake, instead of the two above */
 } bench_run;
 
-/* Run once, timing nothing but the work itself. Returns 0 or -errno: -EINVAL for a size that the
- * workload cannot have, -ENOTSUP where there is no serial twin. */
+/* Run once; the time includes only the work itself. Returns 0 or -errno: -EINVAL for an impossible
+ * size, -ENOTSUP if the workload has no serial twin. */
 int bench_fib(bench_run *run);
 int bench_nqueens(bench_run *run);
 int bench_quicksort(bench_run *run);

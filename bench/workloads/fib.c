@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fib: the cost of a fork and a join. There is no other work and no cut-off, so the ratio to
- * plain recursion is the worst that any program can see.
+ * fib: the cost of a fork and a join. There is no other work and no cut-off, so no program can have
+ * a worse ratio to plain recursion.
  */
 #include "bench.h"
 
@@ -38,8 +38,8 @@ static long fib(long n)
     return n < 2 ? n : fib(n - 1) + fib(n - 2);
 }
 
-/* volatile: the compiler may turn the recursion into what it likes, as it does for any user, but
- * must not know who calls it and with what. */
+/* volatile: the compiler may transform the recursion as it does for any user, but it must not know
+ * the caller and the argument. */
 static long (*volatile fib_entry)(long n) = fib;
 
 static long compute(const bench_run *run)

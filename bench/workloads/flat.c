@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flat: one task forks millions of empty ones before it joins the first. No recursion bounds how
- * many are queued, so this is where memory runs out, or queues grow, or thieves crowd around
- * the only owner.
+ * flat: one task forks millions of empty tasks before it joins the first. No recursion bounds the
+ * number of queued tasks: memory may run out, queues grow, and thieves contend for the only owner.
  */
 #include "bench.h"
 
 #include <errno.h>
 
-/* An empty task leaves no trace, so the checksum comes from the warm-up, where tasks count. */
+/* An empty task leaves no trace, so the checksum comes from a warm-up with tasks that count. */
 enum { COUNTED_TASKS = 100 * 1000 };
 
 #if BENCH_FILCH
 
 FILCH_TASK(void, empty)
 {
-    __asm__ volatile("" ::: "memory"); /* nor may the compiler see that it is empty */
+    __asm__ volatile("" ::: "memory"); /* hide from the compiler that the task is empty */
 }
 
 FILCH_TASK(void, fork_flat, (long, count))
@@ -58,7 +57,7 @@ static void empty(void)
     __asm__ volatile("" ::: "memory");
 }
 
-/* volatile: one real call per task, the least that it can cost. */
+/* volatile: one real call per task, the least that a task can cost. */
 static void (*volatile empty_entry)(void) = empty;
 
 static int64_t count(const bench_run *run)

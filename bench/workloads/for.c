@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * for: the sum of sin(i / 1000) over a long range. Easy work; whatever is lost to perfect speed-up,
- * the loop splitter has lost.
+ * for: the sum of sin(i / 1000) over a long range. The work is easy to divide, so any loss against
+ * perfect speed-up is the loop splitter's.
  */
 #include "bench.h"
 

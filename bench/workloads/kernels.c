@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernels that are compiled once; kernels.h says what they do and why they are here. */
+/* The kernels that are compiled once; kernels.h describes them. */
 #include "kernels.h"
 
 #include <math.h>
@@ -55,8 +55,8 @@ void quicksort_insertion(int64_t *values, long count)
     }
 }
 
-/* Sorted is not enough: an array full of zeros is sorted. The sum over the mixed values tells
- * whether they are still the ones that quicksort_fill wrote. */
+/* Check order and contents: an array of zeros is sorted, too. The sum over the mixed values shows
+ * whether they are still the values of quicksort_fill. */
 int64_t quicksort_check(const int64_t *values, long count)
 {
     uint64_t found = 0;
@@ -108,8 +108,8 @@ static double matmul_element(const double *a, const double *b, long n, long inde
     return sum;
 }
 
-/* Elements all over the result, one in every block at least, against the definition. All
- * numbers are small integers, so that sums are exact in any order. */
+/* Recompute elements all over the result, at least one in every block. All numbers are small
+ * integers, so sums are exact in any order. */
 int64_t matmul_check(const double *a, const double *b, const double *c, long n)
 {
     const long step = MATMUL_BASE - 1; /* odd: visits all columns */
@@ -128,7 +128,7 @@ double for_range(long begin, long end)
     return sum;
 }
 
-/* Three decimals: how a sum is cut into ranges changes the tenth. */
+/* Keep three decimals: the division into ranges changes the tenth. */
 int64_t for_check(double sum)
 {
     return llround(sum * 1e3);
@@ -148,7 +148,7 @@ void small_for_range(double *y, const double *x, long begin, long end)
         y[i] = 1e-3 * x[i] + y[i];
 }
 
-/* After SMALL_FOR_REPEATS = 1000 repeats y[i] is 1 + i, but for rounding. */
+/* After SMALL_FOR_REPEATS = 1000 repeats, y[i] is 1 + i up to rounding. */
 int64_t small_for_check(const double *y, long count)
 {
     int64_t sum = 0;

@@ -2,13 +2,13 @@
 /*
  * The work inside the workloads, the same machine code for every variant.
  *
- * What runs long enough to hide a call is compiled once, in kernels.c, and linked into every
- * program: no compiler can fold a kernel into one runtime's tasks and not into another's. The two
- * tests that take a few nanoseconds are inline below. Behind a call they would slow the serial twin
- * of nqueens down by a quarter, and the overhead of every runtime would look that much smaller.
+ * Kernels that run long enough to hide a call are compiled once, in kernels.c, and linked into
+ * every program. So no compiler can inline a kernel into the tasks of one runtime only. The two
+ * tests of a few nanoseconds are inline below. Behind a call they would slow the serial twin of
+ * nqueens down by a quarter, and the overhead of every runtime would look that much smaller.
  *
- * Each workload has its arrange, its kernel and its check here. A check returns a checksum that
- * depends on nothing but the size of the problem, or KERNEL_WRONG.
+ * Each workload has its fill, its kernel and its check here. A check returns a checksum that
+ * depends only on the size of the problem, or KERNEL_WRONG.
  */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
@@ -22,12 +22,12 @@ extern "C" {
 
 #define KERNEL_WRONG INT64_C(-1)
 
-/* The parts of the definitions that are no parameters. */
+/* The constants of the workloads. */
 enum {
     NQUEENS_MAX = 15,         /* a board is 16 bytes */
-    QUICKSORT_CUTOFF = 32,    /* insertion sort from here down */
-    MATMUL_BASE = 32,         /* edge of the blocks that are multiplied at once */
-    UTS_CHILDREN = 8,         /* of every node that has any, except the root */
+    QUICKSORT_CUTOFF = 32,    /* insertion sort up to this length */
+    MATMUL_BASE = 32,         /* edge of a block of the kernel */
+    UTS_CHILDREN = 8,         /* of every inner node but the root */
     UTS_SEED = 10,            /* state of the root */
     SMALL_FOR_REPEATS = 1000, /* one small loop is too short to be timed */
 };
@@ -47,8 +47,8 @@ static inline bool nqueens_is_safe(const nqueens_board *board, int row, int colu
     return true;
 }
 
-/* uts: a node is its 64-bit state. A binomial tree: a node has UTS_CHILDREN children with a
- * probability just under 1 / UTS_CHILDREN, else none, so its shape cannot be foreseen. */
+/* uts: a node is its 64-bit state. The tree is binomial: a node has UTS_CHILDREN children with a
+ * probability just under 1 / UTS_CHILDREN, else none, so its shape is unpredictable. */
 static inline uint64_t uts_mix(uint64_t x)
 {
     x += UINT64_C(0x9e3779b97f4a7c15); /* splitmix64 */

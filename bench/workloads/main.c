@@ -4,7 +4,7 @@
  *
  *     filch-bench-filch <work> <workers> [size]
  *
- * prints a line that the driver, or a script, reads:
+ * prints a line for the driver, or for a script:
  *
  *     RESULT <variant> <work> <workers> <nanoseconds> <checksum>
  *     RESULT <variant> wake <workers> <median> <p99> <bare median> <bare p99>
@@ -72,7 +72,7 @@ static const struct work *find_work(const char *name)
     return NULL;
 }
 
-/* 0 for everything that is no whole number from 1 to `max`. */
+/* Returns 0 unless `text` is a whole number from 1 to `max`. */
 static long parse_count(const char *text, long max)
 {
     char *end;
@@ -89,7 +89,7 @@ static int start_pool(bench_run *run)
         &run->pool, &(filch_options){.size = sizeof(filch_options), .workers = run->workers});
 }
 
-/* For bench/deque/pools. */
+/* bench/deque/pools reads these. */
 static void print_counters(const filch_pool *pool)
 {
     filch_counters c = {.size = sizeof c};

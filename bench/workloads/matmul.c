@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * matmul: c += a * b for square matrices, by halving all three in both directions. Four products
- * run in parallel; the four others add to the same quarters of c and so wait for them.
+ * run in parallel. The four others add to the same quarters of c, so they run after these.
  *
  *      c11 = a11 b11 + a12 b21      c12 = a11 b12 + a12 b22
  *      c21 = a21 b11 + a22 b21      c22 = a21 b12 + a22 b22
@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* From one row to the next, constant while a run lasts. */
+/* From one row to the next; constant during a run. */
 static long stride;
 
 #if BENCH_FILCH

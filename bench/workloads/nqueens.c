@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nqueens: in how many ways n queens stand on a board of n x n without a threat. One task per
+ * nqueens: the number of ways to put n queens on a board of n x n without a threat. One task per
  * placement, down to the last row: many small tasks of unequal size, each with 16 bytes of board.
  */
 #include "bench.h"
 
 #include <errno.h>
 
-/* Constant while a run lasts. An argument would be copied into every task. */
+/* Constant during a run. As an argument, it would be copied into every task. */
 static int board_size;
 
 #if BENCH_FILCH
 
-/* The task puts its queen down itself, so that the parent writes each board only once. */
+/* The task places its queen itself, so that the parent writes each board only once. */
 FILCH_TASK(long, place, (nqueens_board, board), (int, row), (int, column))
 {
     board.column[row] = (int8_t)column;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pool: create and destroy a pool. first: the time until the first task of a new pool is done.
- * Both are means over `size` pools; short-lived programs and tests pay these.
+ * pool: create and destroy a pool. first: create a pool and run its first task.
+ * Both are means over `size` pools: the cost for short-lived programs and tests.
  */
 #include "bench.h"
 

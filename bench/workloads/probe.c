@@ -42,8 +42,8 @@ static void sleep_ns(uint64_t duration_ns)
         continue;
 }
 
-/* The kernel counts what a thread has used on another CPU only when it stops or the clock ticks: wait until all work
- * is counted that was done before. */
+/* The kernel updates the CPU time of a thread on another CPU only when it stops or the clock ticks.
+ * Wait until all earlier work is accounted for. */
 enum { SETTLE_NS = 20 * 1000 * 1000 };
 
 uint64_t probe_idle(long duration_ms)
@@ -54,7 +54,7 @@ uint64_t probe_idle(long duration_ms)
     return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - before;
 }
 
-/* Static, because a task that starts after the time limit still writes here. */
+/* Static: a task that starts after the time limit still writes here. */
 static uint64_t started_ns;
 static filch_atomic_u32 has_started;
 static filch_atomic_u32 bell;

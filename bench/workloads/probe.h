@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the kernel does with an idle pool: the CPU time it uses, and how soon it is awake again.
- * Shared by all variants, so that they are measured by the same code.
+ * Measures an idle pool: the CPU time it uses, and how soon it wakes up. All variants share this
+ * code.
  */
 #ifndef BENCH_PROBE_H
 #define BENCH_PROBE_H
@@ -12,9 +12,8 @@
 extern "C" {
 #endif
 
-/* How long every program works before it is measured: threads have started by then, also those that
- * start only when there is something to steal, and the cores run at full speed. The serial twin
- * does it too, for the cores. */
+/* Every program, the serial twin too, works this long before it is measured. By then the cores run
+ * at full speed, and all threads have started, also those that start only to steal. */
 enum { PROBE_WARM_UP_NS = 20 * 1000 * 1000 };
 
 /* Monotonic time. */
@@ -23,8 +22,8 @@ uint64_t probe_clock_ns(void);
 /* The CPU time that all threads of the process use while the caller sleeps. */
 uint64_t probe_idle(long duration_ms);
 
-/* Median and 99th percentile, from the submit of a task to its first instruction, and
- * likewise for a thread that sleeps on a futex, woken without any runtime. */
+/* Median and 99th percentile from the submit of a task to its first instruction; the same for a
+ * thread that sleeps on a futex and is woken without any runtime. */
 typedef struct probe_wake_figures {
     uint64_t median_ns;
     uint64_t p99_ns;
@@ -36,19 +35,19 @@ typedef struct probe_wake_figures {
 typedef void probe_submit_fn(void *context);
 
 /*
- * Take `sample_count` samples of the pool and as many of the bare futex, in turn, with gaps of 1 ms
- * in which all threads fall asleep.
+ * Take `sample_count` samples of the pool and as many of the bare futex, in turn. In gaps of 1 ms
+ * all threads fall asleep.
  *
- * The caller sleeps until the task has started. If it kept its core busy, the figure would be
- * the scheduler's: Linux may queue the woken thread on the waker's core, though another one is
- * idle, and then leaves it there for the rest of the waker's time slice, milliseconds.
+ * The caller sleeps until the task has started. If the caller kept its core busy, Linux might queue
+ * the woken thread on that core, although another core is idle. The thread would stay there for the
+ * rest of the caller's time slice: milliseconds.
  *
- * Returns 0 or -errno; -ETIMEDOUT when a task did not start within a second.
+ * Returns 0 or -errno; -ETIMEDOUT if a task did not start within a second.
  */
 int probe_wake(long sample_count, probe_submit_fn *submit, void *context,
                probe_wake_figures *figures);
 
-/* What the submitted task calls. */
+/* The submitted task calls this. */
 void probe_wake_started(void);
 
 #ifdef __cplusplus

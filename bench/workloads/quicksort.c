@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quicksort: 64-bit integers in place. The first partition runs alone over the whole array, so
- * no number of workers beats n against n + n log n, and from there on memory is what is shared.
+ * quicksort: 64-bit integers in place. The first partition runs alone over the whole array, which
+ * limits the speed-up to (n + n log n) / n. After that, the workers share the memory bandwidth.
  */
 #include "bench.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * small_for: y = y + x / 1000 over few elements, 1000 times. One loop takes some microseconds,
- * less than it takes to wake a thread, and nobody says how far to split it: the runtime must
- * neither lose the second core nor pay for pieces that nobody steals.
+ * less than a wake-up, and has no grain size. The runtime must use the second core, and must not
+ * pay for parts that no worker steals.
  */
 #include "bench.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * uts: count the nodes of an unbalanced tree (Olivier et al., LCPC 2006; the binomial kind). The
- * root has `size` children. Below it a subtree is a single leaf or tens of thousands of nodes, and
- * nothing tells which: only stealing again and again keeps all workers busy.
+ * root has `size` children. Each subtree below it is one leaf or has up to tens of thousands of
+ * nodes, unpredictably: only repeated stealing keeps all workers busy.
  */
 #include "bench.h"
 
@@ -35,7 +35,7 @@ FILCH_TASK(long, visit_root, (long, count), (visit_forked *, children))
     return sum;
 }
 
-/* The root has too many children for its stack. */
+/* The handles of the root's children do not fit on its stack. */
 static int compute(bench_run *run)
 {
     visit_forked *children = malloc((size_t)run->size * sizeof *children);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wake: from the submit to an idle pool to the first instruction of the task, beside the bare
- * wake-up of a thread that sleeps on a futex. The size is the number of samples.
+ * wake: the time from a submit to an idle pool until the first instruction of the task, beside the
+ * bare wake-up of a thread that sleeps on a futex. The size is the number of samples.
  */
 #include "bench.h"
 
@@ -18,7 +18,7 @@ static void note_start(filch_frame *f, void *unused)
 
 static void submit(void *pool)
 {
-    /* An error shows as a task that never starts. */
+    /* An error shows up as a task that never starts. */
     (void)filch_submit(pool, note_start, NULL);
 }
 
