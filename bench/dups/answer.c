@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which files are the same: counted, sorted, and as one number.
- */
+/* Groups of equal files: counted, sorted, and condensed to a checksum. */
 #include "dups.h"
 
 #include "../workloads/kernels.h"
@@ -12,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Four words at a time, so that four multiplications are under way. */
+/* Hash four words at a time, so that four multiplications overlap. */
 uint64_t dups_hash(uint64_t hash, const void *data, size_t bytes)
 {
     uint64_t lane[4] = {hash, hash + 1, hash + 2, hash + 3}, last[4] = {0};
@@ -42,7 +40,7 @@ static int by_group_and_name(const void *a, const void *b)
     return strcmp(left->path, right->path);
 }
 
-/* The files of a group lie side by side: from the first to before the last. */
+/* The files of a group are adjacent: from `first` to before `last`. */
 typedef struct group {
     const dups_file *first, *last;
 } group;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of filch-bench-files have in common: files, and which of them have the same bytes.
+ * Declarations shared by the parts of filch-bench-files, which finds files with the same bytes.
  *
- *     make.c     a tree whose answer is known
- *     find.c     the answer, by tasks that read the tree
- *     answer.c   both in the same form, so that they can be compared
+ *     make.c     makes a tree whose duplicates are known
+ *     find.c     finds the duplicates with tasks that read the tree
+ *     answer.c   brings both results into the same form, to compare them
  */
 #ifndef BENCH_DUPS_H
 #define BENCH_DUPS_H
@@ -13,73 +13,76 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes that are read at once. */
+/* Bytes per read. */
 enum { DUPS_BLOCK = 4096 };
 
-/* Where a task was made, began and ended: addresses that differ from thread to thread. */
+/* The threads on which a task was made, began and ended, as addresses unique to each thread. */
 typedef struct dups_task {
     const void *made, *began, *ended;
 } dups_task;
 
 typedef struct dups_file {
-    char *path; /* from the folder on */
+    char *path; /* relative to the folder */
     uint64_t bytes, hash;
-    uint64_t group; /* files with the same one have the same bytes */
-    dups_task task; /* that has hashed it */
-    int err;        /* it could not be read */
+    uint64_t group; /* files of one group have the same bytes */
+    dups_task task; /* the task that hashed it */
+    int err;        /* why it could not be read; 0: it was read */
 } dups_file;
 
-/* ---- answer.c ---------------------------------------------------------------------------------- */
+/* ---- answer.c -------------------------------------------------------------------------------- */
 
-/* Groups of two files and more. The first of a group, by name, is the original, all others are its duplicates. */
+/* Groups of at least two files. The first of a group by name is the original, all others are its
+ * duplicates. */
 typedef struct dups_answer {
     uint64_t groups, duplicates, duplicate_bytes;
-    uint64_t empty;    /* files without a byte, duplicates or not */
-    uint64_t checksum; /* of all groups and names */
+    uint64_t empty;    /* empty files, duplicates or not */
+    uint64_t checksum; /* over all groups and names */
 } dups_answer;
 
-/* Sorts the files by group and name. With `list`, each group is printed there: a name on a line, and an empty line at its end. 0 or -ENOMEM. */
+/* Sort the files by group and name, and fill in `answer`. If `list` is set, print each group there:
+ * one name per line, then an empty line. Returns 0 or -ENOMEM. */
 int dups_answer_of(dups_file *files, size_t count, const char *folder, FILE *list,
                    dups_answer *answer);
 
-/* As words of the line of results. */
+/* Print the answer as words of the result line. */
 void dups_answer_print(const dups_answer *answer);
 
 #define DUPS_HASH_START UINT64_C(0x9e3779b97f4a7c15)
 
-/* Not for enemies: two texts with the same hash can be made. */
+/* Not cryptographic: an attacker can make two texts with the same hash. */
 uint64_t dups_hash(uint64_t hash, const void *data, size_t bytes);
 
-/* ---- make.c ------------------------------------------------------------------------------------ */
+/* ---- make.c ---------------------------------------------------------------------------------- */
 
 typedef struct dups_plan {
     uint64_t seed, kib, directories, files;
 } dups_plan;
 
-/* Make the folder, and all that is in it. 0 or -errno. */
+/* Make the folder and its contents. Returns 0 or -errno. */
 int dups_make(const char *folder, const dups_plan *plan);
 
-/* ---- find.c ------------------------------------------------------------------------------------ */
+/* ---- find.c ---------------------------------------------------------------------------------- */
 
 typedef struct dups_search {
     const char *folder;
     bool is_blocking;   /* system calls block the worker */
-    unsigned hash_bits; /* how many of a hash are used; with fewer, more files are compared */
-    FILE *list;         /* where the groups are printed, or NULL */
+    unsigned hash_bits; /* bits of a hash that count; with fewer, more files are compared */
+    FILE *list;         /* print the groups there, or NULL */
 
-    /* What was found, and how. */
+    /* Results. */
     dups_answer answer;
     uint64_t files, directories, bytes;
     uint64_t failures; /* files and directories that could not be read */
-    /* Stolen: began on another thread than it was made on. Moved: ended on another than it began on, since another worker took its I/O over. */
+    /* Stolen tasks began on another thread than they were made on. Moved tasks ended on another
+     * thread than they began on: another worker resumed them after I/O. */
     uint64_t tasks, stolen, moved;
-    uint64_t walk_ns, hash_ns, check_ns; /* one after the other */
+    uint64_t walk_ns, hash_ns, check_ns; /* the phases, in this order */
 } dups_search;
 
-/* 0 or -errno. What cannot be read is told on stderr, and is no error. */
+/* Returns 0 or -errno. Unreadable files are reported on stderr and counted, and are no error. */
 int dups_find(filch_pool *pool, dups_search *search);
 
-/* Let the kernel forget what it has of the files in memory; names and sizes stay. 0 or -errno. */
+/* Let the kernel drop the cached bytes of the files; names and sizes stay. Returns 0 or -errno. */
 int dups_forget(const char *folder);
 
 #endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which files below a folder have the same bytes: a task for each directory, each file and each group of files that may be the same.
+ * Finds files with the same bytes below a folder, in three phases:
  *
- *     walk     a task for each directory: names and lengths. It spawns one for each directory in it
- *     hash     files that share their length with another: a task for each, which reads it block by block
- *     check    files that share length and hash: a task for each group, which compares them byte by byte
+ *     walk     one task per directory lists names and lengths; it forks a task per subdirectory
+ *     hash     one task per file that shares its length with another reads and hashes its blocks
+ *     check    one task per group of files with the same length and hash compares them bytewise
  *
- * All tasks are forked, so that they are in the deque of their worker until somebody runs them. Each of them writes to what is its own, and its parent reads that
- * after the join: there is no lock, and nothing is counted in common. Symbolic links are not followed, and all that is no file is left out. Names
- * of the same file (hard links) have the same bytes, and count as duplicates.
+ * All tasks are forked, so each stays in the deque of its worker until a worker runs it. Each task
+ * writes only to its own data, and its parent reads that after the join. So there is no lock and no
+ * shared counter. Only regular files count; symbolic links are not followed. Hard links have the
+ * same bytes, and count as duplicates.
  */
 #include "dups.h"
 
@@ -22,12 +23,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Each has one descriptor open, or two: fewer than a process may have. */
+/* Each reader has one or two open descriptors. The total stays below the limit of a process. */
 enum { READERS_MAX = 256 };
 
 typedef struct place place;
 struct place {
-    char *path; /* from the folder on, "" at the top */
+    char *path; /* relative to the folder; "" at the top */
     place *below, *next;
     dups_file *files;
     size_t file_count, room;
@@ -35,7 +36,7 @@ struct place {
     dups_task task;
 };
 
-/* Files that may be the same. */
+/* Files with the same length and hash. */
 typedef struct group {
     dups_file **files;
     size_t count;
@@ -45,8 +46,8 @@ typedef struct group {
 
 typedef struct search {
     dups_search *ask;
-    int folder;        /* all paths are from here on */
-    filch_sem readers; /* how many more tasks may have files open */
+    int folder;        /* all paths are relative to it */
+    filch_sem readers; /* tasks that may still open files */
     place top;
     dups_file **files; /* of all places */
     size_t file_count;
@@ -54,7 +55,8 @@ typedef struct search {
     size_t group_count;
 } search;
 
-/* A number for each thread. Not inlined, nor taken for a constant: after a call that may wait, the task may be on another one. */
+/* An address unique to the current thread. It is neither inlined nor treated as a constant: after a
+ * wait, the task may be on another thread. */
 static __attribute__((noinline)) const void *this_thread(void)
 {
     static _Thread_local char mark;
@@ -64,7 +66,7 @@ static __attribute__((noinline)) const void *this_thread(void)
     return address;
 }
 
-/* With NULL, calls block the thread. */
+/* With NULL as their frame, I/O calls block the thread. */
 static filch_frame *io_of(const search *all, filch_frame *f)
 {
     return all->ask->is_blocking ? NULL : f;
@@ -75,7 +77,7 @@ static void complain(const search *all, const char *path, int err)
     fprintf(stderr, "filch-bench-files: %s/%s: %s\n", all->ask->folder, path, strerror(-err));
 }
 
-/* ---- walk -------------------------------------------------------------------------------------- */
+/* ---- walk ------------------------------------------------------------------------------------ */
 
 static char *join_path(const place *here, const char *name)
 {
@@ -114,7 +116,7 @@ static int add_place(place *here, const char *name, place **result)
     return 0;
 }
 
-/* What the entry is: a file is added, a directory becomes *child. */
+/* Add the entry: a file to `here`, a directory as *child. */
 static int visit(filch_frame *io, place *here, int dir, const filch_dirent *entry, place **child)
 {
     struct statx info = {0};
@@ -172,15 +174,16 @@ FILCH_TASK(void, walk, (search *, all), (place *, here))
     FILCH_SYNC();
 }
 
-/* ---- hash -------------------------------------------------------------------------------------- */
+/* ---- hash ------------------------------------------------------------------------------------ */
 
-/* O_NONBLOCK: it may have become a pipe meanwhile. */
+/* O_NONBLOCK: the file may have been replaced by a FIFO. */
 static int open_file(filch_frame *io, const search *all, const dups_file *file)
 {
     return filch_openat(io, all->folder, file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 }
 
-/* A whole block, or what the file has after this offset. How many bytes, or -errno; -ESTALE: it has become shorter. */
+/* Read a whole block, or the rest of the file. Returns the number of bytes, or -errno; -ESTALE: the
+ * file has become shorter. */
 static ssize_t read_block(filch_frame *io, int fd, const dups_file *file, uint64_t offset,
                           char *block)
 {
@@ -223,7 +226,7 @@ FILCH_TASK(void, hash_file, (search *, all), (dups_file *, file))
     file->task.ended = this_thread();
 }
 
-/* Files of the same length stand side by side. */
+/* all->files is sorted by length, so files of the same length are adjacent. */
 FILCH_TASK(void, hash_files, (search *, all))
 {
     for (size_t i = 0; i < all->file_count; i++) {
@@ -238,7 +241,7 @@ FILCH_TASK(void, hash_files, (search *, all))
     FILCH_SYNC();
 }
 
-/* ---- check ------------------------------------------------------------------------------------- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 static int compare_open(filch_frame *io, int left, int right, const dups_file *a,
                         const dups_file *b)
@@ -256,7 +259,7 @@ static int compare_open(filch_frame *io, int left, int right, const dups_file *a
     return 1;
 }
 
-/* 1: they have the same bytes, 0: they have not, or -errno. */
+/* Returns 1 if both files have the same bytes, 0 if not, or -errno. */
 static int compare_files(filch_frame *io, const search *all, const dups_file *a, const dups_file *b)
 {
     int result = 1, left, right;
@@ -274,7 +277,8 @@ static int compare_files(filch_frame *io, const search *all, const dups_file *a,
     return result;
 }
 
-/* Each file with those before it that are the first of their kind: so files with the same hash by chance do no harm. */
+/* Compare each file with the first file of every kind found so far. So files that share a hash by
+ * chance do not become duplicates. */
 FILCH_TASK(void, check_group, (search *, all), (group *, suspects))
 {
     filch_frame *io = io_of(all, FILCH_HERE);
@@ -309,7 +313,7 @@ FILCH_TASK(void, check_groups, (search *, all))
     FILCH_SYNC();
 }
 
-/* ---- between them ------------------------------------------------------------------------------ */
+/* ---- between them ---------------------------------------------------------------------------- */
 
 static int by_bytes_and_hash(const void *a, const void *b)
 {
@@ -317,7 +321,7 @@ static int by_bytes_and_hash(const void *a, const void *b)
 
     if (left->bytes != right->bytes)
         return left->bytes < right->bytes ? -1 : 1;
-    if (left->err != right->err) /* those that could not be read are with nobody */
+    if (left->err != right->err) /* unreadable files match no other file */
         return left->err < right->err ? -1 : 1;
     if (left->hash != right->hash)
         return left->hash < right->hash ? -1 : 1;
@@ -369,7 +373,7 @@ static int gather_groups(search *all)
         for (end = i + 1; end < all->file_count && may_be_same(all->files[i], all->files[end]);)
             end++;
         for (size_t j = i; j < end; j++)
-            all->files[j]->group = j; /* for now each is the first of its kind */
+            all->files[j]->group = j; /* initially each file is the first of its kind */
         if (end - i > 1)
             all->groups[all->group_count++] = (group){.files = &all->files[i], .count = end - i};
     }
@@ -416,7 +420,7 @@ static int conclude(search *all)
     return err;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void free_places(place *here)
 {

@@ -2,16 +2,22 @@
 /*
  * filch-bench-files: duplicate files, found by tasks that read.
  *
- *     filch-bench-files make <folder> [<seed>] [<setting>=<value>...]     make a tree, and say what is to be found in it
- *     filch-bench-files find <workers> [<option>...] <folder>             find it, once
- *     filch-bench-files forget <folder>                                   out of the cache with it
+ *     filch-bench-files make <folder> [<seed>] [<setting>=<value>...]
+ *         make a tree, and print its duplicates
+ *     filch-bench-files find <workers> [<option>...] <folder>
+ *         find the duplicates once
+ *     filch-bench-files forget <folder>
+ *         drop the files from the kernel's cache
  *
- * `make` and `find` print a line that `compare`, or a script, reads; the words from groups= to checksum= are the same in both:
+ * `make` and `find` print a line for `compare`, or for a script. The words from groups= to
+ * checksum= are the same in both:
  *
- *     RESULT make <seed> files=<n> directories=<n> bytes=<n> near=<n> groups=<n> ... checksum=<hex>
+ *     RESULT make <seed> files=<n> directories=<n> bytes=<n> near=<n>
+ *            groups=<n> ... checksum=<hex>
  *     RESULT <filch|blocking> find <workers> ns=<n> <figure>=<value>... groups=<n> ... checksum=<hex>
  *
- * Exit code 0; 1 when it failed; 2 for bad arguments. What cannot be read is told on stderr and counted (failures=), and is no error.
+ * Exit code 0; 1 for a failure; 2 for bad arguments. Unreadable files are reported on stderr and
+ * counted (failures=), and are no error.
  */
 #include "dups.h"
 
@@ -38,13 +44,14 @@ static int print_help(void)
          "       " PROGRAM
          " find <workers> [--deque <kind>] [--blocking] [--list] [--hash-bits <n>] <folder>\n"
          "       " PROGRAM " forget <folder>\n"
-         "Make a tree of files some of which are the same, or find which. bench/dups/compare does "
-         "both.\n\n"
-         "      --deque <kind>     split, locked, global, abp, chaselev, bwos_lifo, bwos_fifo; as "
-         "in FILCH_DEQUE\n"
+         "Make a tree with duplicate files, or find the duplicates. bench/dups/compare does both.\n"
+         "\n"
+         "      --deque <kind>     split, locked, global, abp, chaselev, bwos_lifo, bwos_fifo;\n"
+         "                         as in FILCH_DEQUE\n"
          "      --blocking         the same tasks with system calls that block the worker\n"
-         "      --list             print the files, too: those that are the same together\n"
-         "      --hash-bits <n>    of 64; with fewer, more files have to be compared [64]");
+         "      --list             also print the duplicates, group by group\n"
+         "      --hash-bits <n>    bits of a hash that count; with fewer, more files are compared\n"
+         "                         [64]");
     return EXIT_SUCCESS;
 }
 
@@ -69,7 +76,7 @@ static bool parse(const char *text, uint64_t least, uint64_t most, uint64_t *val
     return !errno && *text >= '0' && *text <= '9' && !*end && *value >= least && *value <= most;
 }
 
-/* ---- make -------------------------------------------------------------------------------------- */
+/* ---- make ------------------------------------------------------------------------------------ */
 
 static int make(char **arguments)
 {
@@ -97,7 +104,7 @@ static int make(char **arguments)
     return err ? fail(folder, err) : EXIT_SUCCESS;
 }
 
-/* ---- find -------------------------------------------------------------------------------------- */
+/* ---- find ------------------------------------------------------------------------------------ */
 
 /* fib(27) = 196418 takes half a millisecond. */
 enum { WARM_UP_SIZE = 27, WARM_UP_RESULT = 196418 };
@@ -167,7 +174,7 @@ static int find_with(unsigned workers, dups_search *search)
     return err ? err : destroy_err;
 }
 
-/* A capacity and a block may follow its name, as in FILCH_DEQUE. */
+/* A capacity and a block size may follow the name, as in FILCH_DEQUE. */
 static bool is_deque(const char *text)
 {
     size_t length = strcspn(text, ":");

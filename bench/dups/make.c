@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tree of files of which some are the same: always the same tree for a seed, on any machine.
+ * Makes a tree with duplicate files: a seed gives the same tree on any machine.
  *
- * Lengths are drawn from 48 steps of a logarithmic scale and then stretched, so that they add up to what was asked for. So nearly every file has
- * others of its length, and has to be read. One file in fifty is empty. Of the others a tenth are the first of 2 to 6 that
- * are the same, and a twentieth the first of 2 to 4 that have their length and their first block in common, and differ in one byte behind it.
+ * - Lengths are drawn from 48 steps of a logarithmic scale, then scaled to add up to the requested
+ *   total. So nearly every file shares its length with others, and must be read.
+ * - One file in fifty is empty.
+ * - Of the others, a tenth are the first of 2 to 6 equal files.
+ * - A twentieth are the first of 2 to 4 files with the same length and first block, which differ in
+ *   one later byte.
  */
 #include "dups.h"
 
@@ -22,12 +25,12 @@
 
 enum {
     WRITE_BYTES = 64 << 10,
-    BYTES_MIN = 16, /* of files that are not empty: no two of them are the same by chance */
-    NEAR_BYTES_MIN = 3 * DUPS_BLOCK, /* of files that are nearly the same */
+    BYTES_MIN = 16,                  /* of a non-empty file: no two are equal by chance */
+    NEAR_BYTES_MIN = 3 * DUPS_BLOCK, /* of files that are nearly equal */
     EMPTY_SHARE = 50,
 };
 
-/* What a file has inside: a stream of numbers, and one byte that is different, or NOT_ALTERED. */
+/* The bytes of a file: a stream of random numbers, and one altered byte, or NOT_ALTERED. */
 typedef struct content {
     uint64_t stream, altered_at;
 } content;
@@ -37,10 +40,10 @@ typedef struct content {
 typedef struct tree {
     const dups_plan *plan;
     uint64_t random;
-    char **directories; /* paths from the folder on; the first is "." */
-    dups_file *files;   /* group: number of the content */
+    char **directories; /* paths relative to the folder; the first is "." */
+    dups_file *files;   /* `group` is the number of the content */
     content *contents;  /* of each file */
-    uint64_t near;      /* files that are nearly like another one */
+    uint64_t near;      /* number of files nearly equal to another */
 } tree;
 
 static uint64_t draw(tree *all, uint64_t below)
@@ -49,7 +52,7 @@ static uint64_t draw(tree *all, uint64_t below)
     return uts_mix(all->random) % below;
 }
 
-/* ---- the plan ---------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static int name_entry(char **path, const char *directory, char kind, uint64_t number)
 {
@@ -77,7 +80,7 @@ static uint64_t draw_bytes(tree *all)
     return (64 * (4 + draw(all, 4))) << octave;
 }
 
-/* The files from `i` on that have something in common; returns the first that has not. */
+/* Plan a family of equal or nearly equal files from `i` on; returns the first file after it. */
 static uint64_t plan_family(tree *all, uint64_t i)
 {
     uint64_t kind = draw(all, 20), stream = draw(all, UINT64_MAX), bytes = draw_bytes(all);
@@ -98,7 +101,7 @@ static uint64_t plan_family(tree *all, uint64_t i)
     return i + count;
 }
 
-/* Lengths that add up. Those of near files stay above two blocks. */
+/* Scale the lengths to the requested total. Nearly equal files keep more than two blocks. */
 static void stretch(tree *all)
 {
     uint64_t sum = 0, total = all->plan->kib << 10;
@@ -113,7 +116,7 @@ static void stretch(tree *all)
         uint64_t least = is_in_near_family ? 2 * DUPS_BLOCK + 1 : file->bytes > 0 ? BYTES_MIN : 0;
         file->bytes = bytes < least ? least : bytes;
     }
-    /* The first byte behind the first block, one in the middle, the last one. */
+    /* Alter the first byte after the first block, one in the middle, or the last byte. */
     for (uint64_t i = 0; i < all->plan->files; i++) {
         uint64_t bytes = all->files[i].bytes, *at = &all->contents[i].altered_at;
         if (*at != NOT_ALTERED)
@@ -141,7 +144,7 @@ static int plan_files(tree *all)
     return err;
 }
 
-/* ---- on the disk ------------------------------------------------------------------------------- */
+/* ---- on the disk ----------------------------------------------------------------------------- */
 
 static int write_all(int fd, const char *buffer, size_t bytes)
 {
@@ -186,7 +189,7 @@ static int write_tree(const char *folder, const tree *all)
         err = mkdirat(fd, all->directories[i], 0755) ? -errno : 0;
     for (uint64_t i = 0; !err && i < all->plan->files; i++)
         err = write_file(fd, &all->files[i], &all->contents[i]);
-    /* Pages that are still to be written cannot be forgotten. */
+    /* The kernel cannot drop dirty pages, so write them back now. */
     if (!err && syncfs(fd))
         err = -errno;
     if (fd >= 0)
@@ -217,7 +220,7 @@ int dups_make(const char *folder, const dups_plan *plan)
         err = plan_files(&all);
     if (!err)
         err = write_tree(folder, &all);
-    if (!err) /* last: it sorts the files */
+    if (!err) /* last, because it sorts the files */
         err = dups_answer_of(all.files, plan->files, folder, NULL, &answer);
     if (!err)
         print(&all, &answer);

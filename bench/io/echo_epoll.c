@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-echo-epoll: the least that an echo server can do, a loop around epoll_wait on one thread. Says PORT and a number.
+ * filch-bench-echo-epoll: the least that an echo server can do, a loop around epoll_wait on one
+ * thread. Prints PORT and a number.
  */
 #include "server.h"
 
@@ -15,7 +16,7 @@ static void answer(int fd)
     char buffer[MESSAGE_MAX];
     ssize_t got = recv(fd, buffer, sizeof buffer, 0);
 
-    /* A message of this benchmark fits into what the kernel takes. */
+    /* Messages of this benchmark fit into the kernel's buffer. */
     if (got > 0 && send(fd, buffer, (size_t)got, MSG_NOSIGNAL) == got)
         return;
     if (got < 0 && errno == EAGAIN)

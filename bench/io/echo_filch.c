@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-echo <workers> [recv]: an echo server on filch/stream.h, or with `recv` on the calls of filch/io.h. Says PORT and a number, and serves until it is ended.
+ * filch-bench-echo <workers> [recv]: an echo server on filch/stream.h, or with `recv` on the calls
+ * of filch/io.h. Prints PORT and a number, and serves until it is killed.
  */
 #include "server.h"
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-idle <name> <workers>: a server most of whose connections are idle: one task for each waits in filch_recv. Says READY, and serves the abstract Unix address <name> until it is ended.
+ * filch-bench-idle <name> <workers>: a server with mostly idle connections. One task per connection
+ * waits in filch_recv. Prints READY, and serves the abstract Unix address <name> until it is
+ * killed.
  *
- * A connection is greeted, so that the client knows that its task runs, and then gets back every byte that it sends.
+ * The server greets each connection, so the client knows that the task runs. Then it echoes every
+ * byte.
  */
 #include <filch/filch.h>
 
@@ -38,7 +41,8 @@ static void run(filch_frame *f, void *arg)
 
 int main(int argc, char **argv)
 {
-    /* No task here needs more: the default is as much address space as is asked for, and the same memory. */
+    /* These tasks need no larger stack. It limits address space; memory is used only when touched.
+     * */
     filch_options options = {.size = sizeof options,
                              .stack_bytes = 16 << 10,
                              .workers = argc > 2 ? (unsigned)atoi(argv[2]) : 1};

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-load <port> <connections> <milliseconds>: ask an echo server as fast as it answers, one question at a time on each connection.
+ * filch-bench-load <port> <connections> <milliseconds>: the client of the echo servers. Each
+ * connection sends its next request as soon as it has its answer.
  *
- * It goes on until the time is over and there were as many answers as there are connections. Prints RESULT requests_per_s=<n> p50_us=<n> p99_us=<n>. Exit code 1: an answer was wrong, or there was none for a minute.
+ * The client stops when the time is over and it has received as many answers as it has connections.
+ * Prints RESULT requests_per_s=<n> p50_us=<n> p99_us=<n>. Exit code 1: an answer was wrong, or none
+ * came for a minute.
  */
 #include "server.h"
 
@@ -52,7 +55,7 @@ static void ask(connection *c)
         fail("send");
 }
 
-/* True: the answer is complete. */
+/* Returns true if the answer is complete. */
 static bool receive(connection *c)
 {
     ssize_t got = recv(c->fd, c->answer + c->got, MESSAGE - c->got, 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the servers of requests that take unequal times have in common: as much of HTTP as their client speaks, and the work.
+ * Shared by the servers of unequal requests: the part of HTTP that their client uses, and the work.
  *
- * A request is a head without a body; the answer has the target as its body, so that the client sees whose answer it is. A target that begins with /slow takes 5 ms of a core.
+ * A request is a head without a body. The answer has the target as its body, so the client can
+ * match it with the request. A target that begins with /slow takes 5 ms of a core.
  */
 #ifndef BENCH_MIXED_H
 #define BENCH_MIXED_H
@@ -16,7 +17,7 @@
 
 enum { HEAD_MAX = 512, ANSWER_MAX = 256, TARGET_MAX = 64, SLOW_NS = 5000000 };
 
-/* Bytes that have come in. */
+/* Received bytes. */
 typedef struct mixed_input {
     size_t bytes;
     char text[HEAD_MAX + 1];
@@ -27,7 +28,8 @@ typedef struct mixed_request {
     char target[TARGET_MAX];
 } mixed_request;
 
-/* Take the next request from what has come in. 1: here it is; 0: not all of it; -1: this is none. */
+/* Take the next request from the input. Returns 1, 0 if it is incomplete, or -1 if it is invalid.
+ * */
 static inline int mixed_take(mixed_input *in, mixed_request *request)
 {
     in->text[in->bytes] = 0;
@@ -51,7 +53,8 @@ static inline size_t mixed_answer(const mixed_request *request, char answer[stat
                             strlen(request->target), request->target);
 }
 
-/* 5 ms of the calling thread, and not of the clock: a server whose thread has to wait for a core has more to do afterwards. */
+/* Compute for 5 ms of the thread's CPU time, not of wall time: waiting for a core must not shorten
+ * the work. */
 static inline void mixed_compute(void)
 {
     struct timespec begin, now;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-mixed-epoll: a server of requests some of which compute, as a loop around epoll_wait on one thread: while one computes, nobody else is answered. Says PORT and a number.
+ * filch-bench-mixed-epoll: a server of unequal requests, as a loop around epoll_wait on one thread.
+ * While one request computes, no other is answered. Prints PORT and a number.
  */
 #include "mixed.h"
 
@@ -11,7 +12,7 @@ enum { EVENTS = 256, CONNECTIONS_MAX = 1024 };
 
 static mixed_input inputs[CONNECTIONS_MAX]; /* by descriptor */
 
-/* Answer all that has come in. False: the connection is of no use any more. */
+/* Answer all received requests. Returns false if the connection is unusable. */
 static bool answer(int fd)
 {
     mixed_input *in = &inputs[fd];
@@ -26,7 +27,7 @@ static bool answer(int fd)
     while ((got_one = mixed_take(in, &request)) > 0) {
         if (request.is_slow)
             mixed_compute();
-        /* An answer of this benchmark fits into what the kernel takes. */
+        /* Answers of this benchmark fit into the kernel's buffer. */
         size_t bytes = mixed_answer(&request, text);
         if (send(fd, text, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
             return false;

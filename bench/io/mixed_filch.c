@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-mixed <workers> [<slow at once>]: a server of requests some of which compute, on filch/io.h: a task for each connection, written straight on. Says PORT and a number, and serves until it is ended.
+ * filch-bench-mixed <workers> [<slow at once>]: a server of unequal requests on filch/io.h, one
+ * task per connection. Prints PORT and a number, and serves until it is killed.
  *
- * With a number of slow requests at once, others wait, as tasks, so that as many workers as are left answer what is fast. Without it, a slow request computes where it is.
+ * <slow at once> limits the slow requests that compute at a time. Further slow requests wait as
+ * tasks, so the other workers stay free for fast requests. Without it, slow requests are not
+ * limited.
  */
 #include "mixed.h"
 

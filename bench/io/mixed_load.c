@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-mixed-load <port> <connections> <requests per s> <milliseconds> <seed>: ask a server of unequal requests at a given rate, whether it keeps up or not.
+ * filch-bench-mixed-load <port> <connections> <requests per s> <milliseconds> <seed>: the client of
+ * the servers of unequal requests. It sends at a given rate, whether the server keeps up or not.
  *
- * The times at which requests are due, and which of them are slow (one in ten), are drawn from the seed: a Poisson process, the same one for every server. A request goes out on a connection that waits for nothing; if there is none, it
- * waits for one. Its latency counts from when it was due: so a server that is late does not get fewer requests to be late with, and if the client itself waits for a core, that counts, too.
+ * The seed determines when requests are due, and which are slow (one in ten). It is a Poisson
+ * process, the same for every server. A due request goes out on an idle connection, or waits for
+ * one.
  *
- * Prints RESULT sent=<n> fast=<n> p50_us=<n> p99_us=<n> max_us=<n>, of the fast ones. Exit code 1: an answer was wrong, or there was none for a minute.
+ * Latency counts from the due time. So a late server does not get fewer requests, and the client's
+ * own wait for a core counts, too.
+ *
+ * Prints RESULT sent=<n> fast=<n> p50_us=<n> p99_us=<n> max_us=<n>, for the fast requests. Exit
+ * code 1: an answer was wrong, or none came for a minute.
  */
 #include "server.h"
 
@@ -30,7 +36,7 @@ typedef struct request {
 
 typedef struct connection {
     int fd;
-    request *asked; /* NULL: it waits for nothing */
+    request *asked; /* the pending request; NULL: idle */
     size_t got, want;
     char expected[TEXT_MAX], answer[TEXT_MAX];
     struct connection *next_idle;
@@ -52,7 +58,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* splitmix64; a number from 0 to 1 without 0 */
+/* splitmix64: a number in (0, 1] */
 static double draw(uint64_t *seed)
 {
     uint64_t z = *seed += 0x9e3779b97f4a7c15;
@@ -61,7 +67,7 @@ static double draw(uint64_t *seed)
     return ((double)((z ^ (z >> 31)) >> 11) + 1) / 9007199254740992.0;
 }
 
-/* All requests of the given time. Returns how many. */
+/* Draw all requests for `ms` milliseconds. Returns their number. */
 static size_t draw_requests(request **out, double per_s, double ms, uint64_t seed)
 {
     size_t room = 64, count = 0;
@@ -96,7 +102,7 @@ static void ask(connection *c, request *r, size_t number)
         fail("a request could not be sent");
 }
 
-/* True: its answer is complete, and it is idle again. */
+/* Returns true if the answer is complete and the connection idle again. */
 static bool receive(connection *c)
 {
     ssize_t got = recv(c->fd, c->answer + c->got, sizeof c->answer - c->got, MSG_DONTWAIT);
@@ -152,7 +158,7 @@ static void run(int epoll, request *all, size_t count)
             idle = c->next_idle;
             ask(c, &all[sent], sent);
         }
-        /* The next that is due, if there is a connection for it. */
+        /* The next due request, if a connection is idle. */
         uint64_t now = now_ns(), until_ns = now + PATIENCE_NS;
         if (idle && sent < count && start_ns + all[sent].due_ns < until_ns)
             until_ns = start_ns + all[sent].due_ns > now ? start_ns + all[sent].due_ns : now;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the echo servers that are compared have in common: a socket that listens, and how it is said where.
+ * Shared by the compared servers: open a listening socket and print its port.
  */
 #ifndef BENCH_SERVER_H
 #define BENCH_SERVER_H
@@ -13,7 +13,7 @@
 
 #define MESSAGE_MAX 4096
 
-/* A listening socket on a free port of this machine, which is printed; or the program ends. */
+/* Listen on a free local port and print it. Exits on failure. */
 static inline int listen_and_say(int type_flags)
 {
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | type_flags, 0);

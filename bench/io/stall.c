@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch-bench-stall <samples>: how soon an operation's end is acted on while the worker that started it computes, and another is idle.
+ * filch-bench-stall <samples>: the delay from the completion of an operation until its task
+ * resumes, while the worker that started the operation computes and another worker is idle.
  *
- * A task waits for a byte; another one then computes for 15 ms. When both are on one thread, so that the ring or the epoll of that thread is not looked after by itself, a plain thread sends the byte in the middle of that, and the
- * time until the first task goes on is a sample. Prints RESULT way=<uring|epoll|threads> samples=<n> median_us=<n> p90_us=<n> max_us=<n>.
+ * One task waits for a byte, then another task computes for 15 ms. If both are on the same thread,
+ * that thread does not poll its ring or epoll meanwhile. Then a plain thread sends the byte in the
+ * middle of the computation. The time until the first task resumes is a sample.
+ *
+ * Prints RESULT way=<uring|epoll|threads> samples=<n> median_us=<n> p90_us=<n> max_us=<n>.
  */
 #include <filch/filch.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// pingpong of filch-bench-wait with Boost.Fiber, in one thread: two fibers and two channels in which sender and receiver meet.
+// pingpong of filch-bench-wait with Boost.Fiber, in one thread: two fibers, two unbuffered
+// channels.
 #include <boost/fiber/all.hpp>
 
 #include <chrono>
@@ -39,7 +40,7 @@ int main(int argc, char **argv)
                      "usage: filch-bench-wait-fiber <work> <workers> [<setting>=<value>...]\n");
         return EXIT_USAGE;
     }
-    /* The fibers of a channel stay in their thread. */
+    /* The fibers of a channel stay in one thread, so there is one worker. */
     if (std::strcmp(argv[1], "pingpong") != 0 || std::atoi(argv[2]) != 1 ||
         number(argc, argv, "capacity", 0) != 0)
         return EXIT_SKIP;

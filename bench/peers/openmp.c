@@ -3,7 +3,7 @@
  * The workloads with OpenMP tasks. Compiled by gcc this is the variant gomp, by clang libomp.
  *
  * The two loops call the kernel once per thread, on the range that `for schedule(static)` would
- * give it: the same schedule, and the same machine code inside as everybody else has.
+ * assign: the same schedule, with the same machine code inside as in all variants.
  */
 #include "peer.h"
 
@@ -15,7 +15,7 @@
 #define VARIANT "gomp"
 #endif
 
-static long board_size; /* constant while a run lasts, like stride */
+static long board_size; /* constant during a run, like stride */
 static long stride;
 
 static long fib(long n)
@@ -110,7 +110,7 @@ static long visit(uint64_t node, long children, long *found)
     return sum;
 }
 
-/* The work that tasks do, called by one thread of a team that waits for tasks. */
+/* The works that use tasks, called by one thread of a team whose other threads run tasks. */
 static void run_tasks(peer_run *run)
 {
     const char *work = run->work;
@@ -170,11 +170,11 @@ static void run_tasks(peer_run *run)
 #pragma omp taskwait
         run->elapsed_ns = probe_clock_ns() - start_ns;
     } else {
-        run->is_unknown = true; /* wake: nobody submits to OpenMP from outside */
+        run->is_unknown = true; /* wake: OpenMP has no submit from outside */
     }
 }
 
-/* Where schedule(static) would begin the range of the thread with this number. */
+/* The start of the range that schedule(static) would give to this thread. */
 static long range_begin(long size, int thread)
 {
     return size * thread / omp_get_num_threads();

@@ -5,8 +5,8 @@
  *     <program> <work> <workers> [size]
  *     RESULT <variant> <work> <workers> <nanoseconds> <checksum>
  *
- * Exit code 0, 2 for bad arguments, 77 when the runtime has no way to do this work. The checksum is
- * judged by the driver.
+ * Exit code 0; 2 for bad arguments; 77 if the runtime cannot do this work. The driver checks the
+ * checksum.
  */
 #ifndef PEER_H
 #define PEER_H
@@ -50,7 +50,7 @@ static inline long peer_default_size(const char *work)
     return 0;
 }
 
-/* 0, or PEER_USAGE after a message. */
+/* Returns 0, or PEER_USAGE after a message. */
 static inline int peer_parse(peer_run *run, int argc, char **argv)
 {
     memset(run, 0, sizeof *run);
@@ -77,7 +77,7 @@ static inline int peer_parse(peer_run *run, int argc, char **argv)
     return 0;
 }
 
-/* The exit code of the program. */
+/* Print the result. Returns the exit code of the program. */
 static inline int peer_finish(const char *variant, const peer_run *run)
 {
     if (run->is_unknown) {

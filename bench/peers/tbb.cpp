@@ -10,7 +10,7 @@
 using tbb::blocked_range;
 using tbb::task_group;
 
-static long board_size; /* constant while a run lasts, like stride */
+static long board_size; /* constant during a run, like stride */
 static long stride;
 
 static long fib(long n)
@@ -102,7 +102,6 @@ static long visit(uint64_t node, long children, long *found)
     return sum;
 }
 
-/* The time that `body` takes. */
 template <typename Body> static uint64_t time_ns(const Body &body)
 {
     uint64_t start_ns = probe_clock_ns();

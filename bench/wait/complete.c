@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * complete: from filch_future_set by a plain thread to the task that has waited for it, in a pool that is idle otherwise; beside the bare wake-up of a thread that
- * sleeps on a futex (workloads/probe.h).
+ * complete: the time from filch_future_set by a plain thread until the waiting task runs, in an
+ * otherwise idle pool; beside the bare wake-up of a thread that sleeps on a futex
+ * (workloads/probe.h).
  */
 #include "wait.h"
 
@@ -11,7 +12,7 @@
 typedef struct bell_row {
     filch_future *futures;
     long count;
-    long next; /* of the thread that completes them */
+    long next; /* only the completing thread uses it */
 } bell_row;
 
 FILCH_TASK(int, listen, (bell_row *, bells))
@@ -44,7 +45,7 @@ int wait_complete(const wait_run *run)
     if (err)
         goto free_futures;
     err = probe_wake(samples, complete, &bells, &wake);
-    while (bells.next < samples) /* after a time-out: let the task end */
+    while (bells.next < samples) /* after a time-out: complete the rest, so that the task ends */
         complete(&bells);
     int wait_err = filch_pool_wait(run->pool);
     err = err ? err : wait_err;

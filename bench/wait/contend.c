@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mutex: many tasks lock one mutex, `turns` times each, and count. With held=1 they let others run while they have it, so all others queue up.
- * channel: half of the tasks send `turns` numbers each, half receive, through one channel.
+ * mutex: many tasks lock one mutex, `turns` times each, and count. With held=1 they yield while
+ * they hold it, so all other tasks queue up.
+ *
+ * channel: half of the tasks send `turns` numbers each through one channel, the other half receive.
  */
 #include "wait.h"
 
 #include <errno.h>
 
-/* Constant while tasks run, but for the counts. */
+/* Constant while tasks run, except for the counts. */
 static struct {
     long turns;
     bool is_held;
     filch_mutex mutex;
-    long count; /* under the mutex */
+    long count; /* protected by the mutex */
 
     filch_channel *channel;
-    filch_atomic_u64 senders; /* that have not ended */
+    filch_atomic_u64 senders; /* senders that still run */
     filch_atomic_u64 sum;
 } contest;
 
-/* Spawn `count` tasks of each function, which get their numbers, and wait for all of them. The first task spawns them, as a program would. */
+/* Spawn `count` numbered tasks of each function, and wait for all of them. A task spawns them, as
+ * in a real program. */
 typedef struct task_crowd {
     filch_task_fn *fn[2]; /* the second may be NULL */
     long count;
@@ -56,7 +59,7 @@ static int run_crowd(filch_pool *pool, task_crowd *crowd, uint64_t *elapsed_ns)
     return err ? err : close_err;
 }
 
-/* ---- mutex ------------------------------------------------------------------------------------- */
+/* ---- mutex ----------------------------------------------------------------------------------- */
 
 static int lock_often(filch_frame *f, void *unused)
 {
@@ -88,7 +91,7 @@ int wait_mutex(const wait_run *run)
     return err ? err : contest.count == crowd.count * contest.turns ? 0 : -EBADMSG;
 }
 
-/* ---- channel ----------------------------------------------------------------------------------- */
+/* ---- channel --------------------------------------------------------------------------------- */
 
 static int send_often(filch_frame *f, void *number)
 {
@@ -97,7 +100,7 @@ static int send_often(filch_frame *f, void *number)
 
     for (long i = 0; i < contest.turns && !err; i++)
         err = filch_channel_send(f, contest.channel, &(long){first + i});
-    /* relaxed: all that was sent is carried by the channel. */
+    /* relaxed: the channel carries all that was sent. */
     if (filch_fetch_add_relaxed(&contest.senders, (uint64_t)-1) == 1)
         filch_channel_close(contest.channel);
     return err;

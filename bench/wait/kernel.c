@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file of its own: what a leaf computes must be the same code in all that is compared. */
+/* A separate file: all compared modes must run the same code in their leaves. */
 #include "wait.h"
 
 #include <errno.h>

@@ -4,12 +4,12 @@
  *
  *     filch-bench-wait <work> <workers> [<setting>=<value>...]
  *
- * prints a line that `compare`, or a script, reads:
+ * prints a line for `compare`, or for a script:
  *
  *     RESULT filch <work> <workers> <figure>=<value>...
  *
- * The peers take the same arguments and print the same line. Exit code 0; 1 when the run failed or its result is wrong; 2 for bad arguments; 77: there is no such
- * work in this program.
+ * The peers take the same arguments and print the same line. Exit code 0; 1 if the run failed or
+ * its result is wrong; 2 for bad arguments; 77 if this program has no such work.
  */
 #include "wait.h"
 
@@ -97,7 +97,7 @@ static int warm_up(filch_pool *pool)
     return 0;
 }
 
-/* For those who look for what a figure is made of. */
+/* Counters that explain a figure. */
 static void print_counters(const filch_pool *pool)
 {
     filch_counters counters = {.size = sizeof counters};
@@ -145,7 +145,7 @@ static int fail_usage(const char *problem, const char *argument)
     return EXIT_USAGE;
 }
 
-/* Every setting is one that the work has. */
+/* The first setting that the work does not have, or NULL. */
 static const char *find_unknown(const struct work *work, char **settings)
 {
     for (; *settings; settings++) {

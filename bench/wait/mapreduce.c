@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mapreduce: n values come from far away. Each takes `latency_us` to arrive and is mapped to its fib; the sum is taken modulo 1e9. The range is divided in two
- * until one value is left.
+ * mapreduce: n remote values take `latency_us` each to arrive. Each is mapped to its fib; the sum
+ * is taken modulo 1e9. The range is halved until one value is left.
  *
- *     mode=classic   the worker is blocked until the value has come
- *     mode=hiding    the task waits, its worker goes on
- *     mode=ideal     there is no latency
- *     mode=ready     nor here, but the leaves await a future, which is complete
+ *     mode=classic   the worker blocks until the value has arrived
+ *     mode=hiding    the task waits, its worker runs other tasks
+ *     mode=ideal     no latency
+ *     mode=ready     no latency, but the leaves get the value of a complete future
  *
- * overhead: ideal and ready in turn, which is what tasks pay that could wait and need not.
+ * overhead: ideal and ready in turn. The difference is the cost of a wait that need not wait.
  */
 #include "wait.h"
 
@@ -38,7 +38,7 @@ FILCH_TASK(long, fib, (long, n))
     return FILCH_JOIN(left) + right;
 }
 
-/* The value, when it has come; -1: the wait has failed. */
+/* Wait for the value and return it; -1: the wait failed. */
 static long fetch(filch_frame *f)
 {
     int err = 0;
@@ -69,7 +69,7 @@ FILCH_TASK(long, map_reduce, (long, begin), (long, end))
     return (FILCH_JOIN(left) + right) % MODULUS;
 }
 
-/* Returns the time it took, 0: the sum is wrong. */
+/* Returns the elapsed time, or 0 if the sum is wrong. */
 static uint64_t time_once(filch_pool *pool, long n)
 {
     uint64_t start_ns = probe_clock_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mix: compute against latency. A fork-join fib, some leaves of which take `latency_us`, so many that all latencies together are
- * `total_ms`. Of these, `share` percent wait, and the others block their worker.
+ * mix: computation against latency. Some leaves of a fork-join fib take `latency_us`; all latencies
+ * add up to `total_ms`. Of these leaves, `share` percent wait, and the others block their worker.
  *
  * Both kinds are spread evenly over the leaves, from left to right.
  */
@@ -13,12 +13,12 @@ enum { SERIAL_BELOW = 13, FIB_MAX = 40 };
 
 /* Constant while tasks run. */
 static struct {
-    long leaf_count[FIB_MAX + 1]; /* below fib(i) */
+    long leaf_count[FIB_MAX + 1]; /* leaves of fib(i) */
     long leaves, slow_leaves, share;
     uint64_t latency_ns;
 } plan;
 
-/* Is `index` one of `few` numbers that are spread evenly over 0 .. many - 1? Which, or -1. */
+/* `few` numbers are spread evenly over 0 .. many - 1. Returns which of them `index` is, or -1. */
 static long which_of(long few, long many, long index)
 {
     long before = index * few / many;
@@ -34,7 +34,7 @@ static void incur_latency(filch_frame *f, long leaf)
     if (which_of(plan.share, 100, slow % 100) < 0)
         block_ns(plan.latency_ns);
     else
-        (void)filch_sleep_ns(f, plan.latency_ns); /* there is no scope: nobody cancels it */
+        (void)filch_sleep_ns(f, plan.latency_ns); /* without a scope, nothing cancels it */
 }
 
 FILCH_TASK(long, slow_fib, (long, n), (long, first_leaf))

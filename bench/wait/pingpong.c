@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pingpong: two tasks and two channels. A value goes there and comes back, one more. With `capacity` 0 sender and receiver meet.
+ * pingpong: two tasks and two channels. A value goes there and comes back, incremented. With
+ * `capacity` 0, sender and receiver meet.
  */
 #include "wait.h"
 
@@ -55,7 +56,7 @@ static int serve(filch_frame *f, void *arg)
     return err;
 }
 
-/* Two tasks of the pool's own threads; the caller only waits. */
+/* The pool's own threads run both tasks; the caller only waits. */
 static int run_match(filch_pool *pool, table *t)
 {
     filch_scope scope;

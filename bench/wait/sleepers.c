@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sleepers: many tasks that sleep at the same time, each within a fork-join of its own: it forks, sleeps, joins. All sleep until the same moment, `sleep_ms` after the
- * first was spawned. The memory they take is read while all of them do: what is resident, and the page tables.
+ * sleepers: many tasks sleep at the same time; each forks, sleeps, joins. All sleep until the same
+ * moment, `sleep_ms` after the first spawn. Memory (resident set and page tables) is read while all
+ * of them sleep.
  *
- * start_ns is the time until the last of them sleeps; finish_ns that from the common deadline until all have ended.
+ * start_ns is the time until the last task sleeps; finish_ns is the time from the common deadline
+ * until all tasks have ended.
  */
 #include "wait.h"
 
@@ -11,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Constant while tasks run, but for the counts. */
+/* Constant while tasks run, except for the counts. */
 static struct {
     uint64_t wake_ns;
     long tasks;
@@ -48,7 +50,7 @@ FILCH_TASK(long, child, (long, number))
 FILCH_TASK(int, sleeper, (long, number))
 {
     FILCH_FORK(forked, child, number);
-    /* relaxed: who reads this does so after the scope was closed. */
+    /* relaxed: read after the scope is closed. */
     if ((long)filch_fetch_add_relaxed(&night.asleep, 1) + 1 == night.tasks)
         filch_store_relaxed(&night.all_asleep_ns, probe_clock_ns());
     int err = filch_sleep_until(FILCH_HERE, night.wake_ns);
@@ -82,7 +84,7 @@ FILCH_TASK(int, spend_night, (filch_scope *, scope))
     return err ? err : close_err;
 }
 
-/* What the task above returns travels here. */
+/* Carries the result of spend_night. */
 typedef struct verdict {
     filch_scope scope;
     filch_future done;
@@ -107,7 +109,7 @@ int wait_sleepers(const wait_run *run)
     int err = filch_submit(run->pool, run_night, &v);
     if (err)
         return err;
-    /* This thread is one of the others; it looks shortly before they wake up. */
+    /* This plain thread reads the memory shortly before the tasks wake up. */
     uint64_t look_ns = night.wake_ns - (uint64_t)sleep_ms * 1000000 / 50;
     err = filch_sleep_until(NULL, look_ns);
     long rss_kib = status_kib("VmRSS"), pte_kib = status_kib("VmPTE");
@@ -116,7 +118,7 @@ int wait_sleepers(const wait_run *run)
     if (err)
         return err;
 
-    /* relaxed: after the end of all. */
+    /* relaxed: all tasks have ended. */
     uint64_t all_asleep_ns = filch_load_relaxed(&night.all_asleep_ns);
     uint64_t sum = filch_load_relaxed(&night.sum);
     wait_figure("tasks", (double)night.tasks);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a work of filch-bench-wait looks like to main.c. Each is one file of this folder, and checks its own result.
+ * The interface between main.c and the works of filch-bench-wait. Each work checks its own result.
  */
 #ifndef BENCH_WAIT_H
 #define BENCH_WAIT_H
@@ -17,14 +17,14 @@ typedef struct wait_run {
     char **settings; /* "name=value", as on the command line; NULL at the end */
 } wait_run;
 
-/* The value of a setting, or its default. A number that is none, or below `least`, ends the program. */
+/* The value of a setting, or its default. Exits with 2 if a number is invalid or below `least`. */
 long wait_number(const wait_run *run, const char *name, long least, long otherwise);
 const char *wait_text(const wait_run *run, const char *name, const char *otherwise);
 
-/* Add a figure to the line of results. */
+/* Add a figure to the result line. */
 void wait_figure(const char *name, double value);
 
-/* Run once. 0, or -errno; -EBADMSG: the result is wrong. */
+/* Run once. Returns 0 or -errno; -EBADMSG: the result is wrong. */
 int wait_mapreduce(const wait_run *run);
 int wait_overhead(const wait_run *run);
 int wait_mix(const wait_run *run);
@@ -34,15 +34,15 @@ int wait_pingpong(const wait_run *run);
 int wait_mutex(const wait_run *run);
 int wait_channel(const wait_run *run);
 
-/* ---- kernel.c ---------------------------------------------------------------------------------- */
+/* ---- kernel.c -------------------------------------------------------------------------------- */
 
-/* fib(n) as a program without tasks computes it. */
+/* fib(n), recursively and without tasks. */
 long serial_fib(long n);
 
-/* The same without recursion: what results are checked with. */
+/* fib(n) without recursion, to check results. */
 long known_fib(long n);
 
-/* Keep this thread in the kernel for so long. */
+/* Block this thread in the kernel for `ns`. */
 void block_ns(uint64_t ns);
 
 #endif

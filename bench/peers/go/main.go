@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The works of filch-bench-wait with goroutines: the same arguments, the same line of results. ../../wait has what each of them is.
+// The works of filch-bench-wait with goroutines: same arguments, same result line.
+// ../../wait describes them.
 package main
 
 import (
@@ -45,7 +46,7 @@ func elapsed(start time.Time) figure {
 	return figure{"ns", float64(time.Since(start).Nanoseconds())}
 }
 
-// Two goroutines and two channels: a value goes there and comes back, one more.
+// Two goroutines and two channels: a value goes there and comes back, incremented.
 func pingpong() []figure {
 	trips, capacity := number("trips", 200000), number("capacity", 0)
 	there, back := make(chan int64, capacity), make(chan int64, capacity)
@@ -75,7 +76,7 @@ func pingpong() []figure {
 	return []figure{result, {"per_trip_ns", result.value / float64(trips)}}
 }
 
-// Many goroutines lock one mutex, again and again. With held=1 they let others run while they have it.
+// Many goroutines lock one mutex repeatedly. With held=1 they yield while they hold it.
 func mutex() []figure {
 	tasks, turns, held := number("tasks", 1000), number("turns", 1000), number("held", 0)
 	var lock sync.Mutex
@@ -105,7 +106,7 @@ func mutex() []figure {
 	return []figure{result, {"per_turn_ns", result.value / float64(tasks*turns)}}
 }
 
-// Half of the goroutines send, half receive, all through one channel.
+// Half of the goroutines send, the others receive, all through one channel.
 func channel() []figure {
 	tasks, turns, capacity := number("tasks", 1000), number("turns", 1000), number("capacity", 16)
 	pairs := tasks / 2
@@ -159,7 +160,7 @@ func statusKib(name string) int64 {
 	return 0
 }
 
-// Each starts another one, sleeps until the common deadline, and waits for the other.
+// Each goroutine starts another one, sleeps until the common deadline, and waits for the other.
 func sleepers() []figure {
 	tasks, sleepMs := number("tasks", 1000*1000), number("sleep_ms", 8000)
 	var all sync.WaitGroup
@@ -201,7 +202,9 @@ func sleepers() []figure {
 }
 
 func main() {
-	works := map[string]func() []figure{"pingpong": pingpong, "mutex": mutex, "channel": channel, "sleepers": sleepers}
+	works := map[string]func() []figure{
+		"pingpong": pingpong, "mutex": mutex, "channel": channel, "sleepers": sleepers,
+	}
 
 	if len(os.Args) < 3 {
 		fmt.Fprintln(os.Stderr, "usage: filch-bench-wait-go <work> <workers> [<setting>=<value>...]")

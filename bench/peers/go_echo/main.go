@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// filch-bench-echo-go <threads>: an echo server with a goroutine for each connection. Says PORT and a number.
+// filch-bench-echo-go <threads>: an echo server, one goroutine per connection. Prints PORT and a
+// number.
 package main
 
 import (

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// filch-bench-idle-go <name> <threads>: a server most of whose connections are idle: a goroutine for each waits in Read. Says READY, and
-// serves the abstract Unix address <name>.
+// filch-bench-idle-go <name> <threads>: a server with mostly idle connections. One goroutine per
+// connection waits in Read. Prints READY, and serves the abstract Unix address <name>.
 //
-// As filch does it with its descriptors, there is nothing around one but what the netpoller needs: os.NewFile takes one that does not block into it.
+// As in filch, a connection is a bare descriptor: os.NewFile hands a non-blocking descriptor to the
+// netpoller, without a net.Conn around it.
 package main
 
 import (

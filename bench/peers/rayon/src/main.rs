@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //! The workloads with Rayon's `join`, `scope` and parallel iterators.
 //!
-//! A loop over children is a tree of joins, which is how Rayon wants it. The two tests that
-//! kernels.h has inline are repeated here; all other kernels are the C ones. Rayon's iterators
-//! have no body that takes a range, so the two loops are written in Rust, element by element.
+//! A loop over children is a tree of joins, as usual in Rayon. The two inline tests of kernels.h
+//! are repeated here; all other kernels are the C ones. Rayon's iterators have no body that takes
+//! a range, so the two loops are written in Rust, element by element.
 
 use rayon::prelude::*;
 use rayon::{join, ThreadPool};
