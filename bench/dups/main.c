@@ -14,7 +14,8 @@
  *
  *     RESULT make <seed> files=<n> directories=<n> bytes=<n> near=<n>
  *            groups=<n> ... checksum=<hex>
- *     RESULT <filch|blocking> find <workers> ns=<n> <figure>=<value>... groups=<n> ... checksum=<hex>
+ *     RESULT <filch|blocking> find <workers> ns=<n> <figure>=<value>...
+ *            groups=<n> ... checksum=<hex>
  *
  * Exit code 0; 1 for a failure; 2 for bad arguments. Unreadable files are reported on stderr and
  * counted (failures=), and are no error.
