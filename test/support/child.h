@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests in a child process: of what ends a program, or of what a hang must not keep the others from.
+ * Tests in a child process: those that end the program on purpose, and those whose hang must not
+ * keep the other tests from running.
  */
 #ifndef FILCH_TEST_CHILD_H
 #define FILCH_TEST_CHILD_H
@@ -10,21 +11,23 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* How one ended, and what it wrote to standard error. */
+/* How a child ended, and what it wrote to standard error. */
 typedef struct ended {
     int status;
     char text[4096];
 } ended;
 
-#define CHILD_SECONDS (TEST_SLOWNESS > 1 ? 30 : 10)
+/* A child without progress for so long hangs. No correct child needs it on a loaded machine. */
+#define CHILD_SECONDS 900
 
-/* By a child that has much to do: it does not hang. How long all of it takes depends on who else uses the machine. */
+/* A child that does many things calls this after each of them. */
 static TEST_UNUSED void child_kick(void)
 {
     alarm(CHILD_SECONDS);
 }
 
-/* What its pools do, if watchdog_watch knows them; then the signal's own way, also if the report hangs. */
+/* Report the watched pools of the child, then let SIGALRM end it. A second alarm ends a report that
+ * hangs. */
 static void report_and_end(int number)
 {
     alarm(CHILD_SECONDS);
@@ -34,9 +37,11 @@ static void report_and_end(int number)
 }
 
 /*
- * Run fn(arg) in a child process, which ends with exit code 0 when it returns and by SIGALRM when it hangs: when it neither ends nor calls child_kick for CHILD_SECONDS.
+ * Run fn(arg) in a child process. The child exits with code 0 when fn returns. SIGALRM ends a child
+ * that hangs: one that neither ends nor calls child_kick for CHILD_SECONDS.
  *
- * The watchdog stops meanwhile: ThreadSanitizer does not let a child start threads when its parent had some.
+ * The watchdog is stopped meanwhile: ThreadSanitizer does not let a child start threads when its
+ * parent had some.
  */
 static TEST_UNUSED ended run_in_child(void (*fn)(void *arg), void *arg)
 {
@@ -51,7 +56,7 @@ static TEST_UNUSED ended run_in_child(void (*fn)(void *arg), void *arg)
     if (pid == 0) {
         struct rlimit no_core = {0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
-        /* cmocka and sanitizers have their own ideas. */
+        /* cmocka and the sanitizers have set handlers of their own. */
         signal(SIGSEGV, SIG_DFL);
         signal(SIGABRT, SIG_DFL);
         struct sigaction once = {.sa_handler = report_and_end,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A watchdog: a test program that makes no progress for a while says what its pools did and where each of their strands is, and aborts.
+ * The watchdog ends a test program that hangs. When the program makes no progress for
+ * WATCHDOG_SECONDS, the watchdog prints the counters of all watched pools and the state of their
+ * strands, and aborts.
  *
  *     filch_pool *pool = watched_pool_create(&options);            is progress
  *     watchdog_kick();                                             is progress
  *     cmocka_run_group_tests_name("x", tests, watchdog_start, watchdog_stop)
  *
- * Nothing is ordered by its clock: it only ends what hangs.
+ * The limit is so long that a correct test never reaches it, however loaded the machine is.
  */
 #ifndef FILCH_TEST_WATCHDOG_H
 #define FILCH_TEST_WATCHDOG_H
@@ -17,6 +19,7 @@
 
 #include <signal.h>
 
+#define WATCHDOG_SECONDS 900
 #define WATCHED_POOLS 8
 
 static struct {
@@ -25,7 +28,7 @@ static struct {
     filch_atomic_u32 stop;
     filch_atomic_u32 progress;
     FILCH_ATOMIC(filch_pool *) pools[WATCHED_POOLS];
-} watchdog = {.limit_seconds = TEST_SLOWNESS > 1 ? 90 : 25};
+} watchdog = {.limit_seconds = WATCHDOG_SECONDS};
 
 static TEST_UNUSED void watchdog_kick(void)
 {
@@ -33,7 +36,7 @@ static TEST_UNUSED void watchdog_kick(void)
     filch_fetch_add_relaxed(&watchdog.progress, 1);
 }
 
-/* What follows reads without locks what others may own: it hangs, and whoever holds a lock may be the reason. */
+/* The report takes no locks: the thread that holds one may be the reason for the hang. */
 
 static void watchdog_report_strand(filch_strand *strand, void *context)
 {
@@ -96,7 +99,7 @@ static void watchdog_report(filch_pool *pool)
 static void watchdog_report_all(void)
 {
     for (int i = 0; i < WATCHED_POOLS; i++) {
-        /* relaxed: it hangs, so it is not being destroyed. */
+        /* relaxed: the program hangs, so it does not destroy the pool now. */
         filch_pool *pool = filch_load_relaxed(&watchdog.pools[i]);
         if (pool)
             watchdog_report(pool);
@@ -110,7 +113,7 @@ static void *watchdog_main(void *argument TEST_UNUSED)
     unsigned idle_seconds = 0;
     sigset_t all;
 
-    /* A second is one, whatever the test does with signals. */
+    /* Signals that the test sends must not cut a second short. */
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, NULL);
 
@@ -134,7 +137,7 @@ static void *watchdog_main(void *argument TEST_UNUSED)
 static TEST_UNUSED int watchdog_start(void **state TEST_UNUSED)
 {
     test_seed();
-    /* relaxed: nobody else is there yet. */
+    /* relaxed: the watchdog thread does not exist yet. */
     filch_store_relaxed(&watchdog.stop, 0);
     return pthread_create(&watchdog.thread, NULL, watchdog_main, NULL);
 }
@@ -147,7 +150,7 @@ static TEST_UNUSED int watchdog_stop(void **state TEST_UNUSED)
     return pthread_join(watchdog.thread, NULL);
 }
 
-/* By the test's own thread: report this pool, too. */
+/* Add the pool to the report. Only the test's own thread may call this. */
 static TEST_UNUSED void watchdog_watch(filch_pool *pool)
 {
     for (int i = 0; i < WATCHED_POOLS; i++) {
@@ -159,7 +162,7 @@ static TEST_UNUSED void watchdog_watch(filch_pool *pool)
     }
 }
 
-/* In place of filch_pool_create and filch_pool_destroy, on the test's own thread. */
+/* The test's own thread calls these instead of filch_pool_create and filch_pool_destroy. */
 static TEST_UNUSED filch_pool *watched_pool_create(const filch_options *options)
 {
     filch_pool *pool = NULL;

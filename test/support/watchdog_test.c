@@ -4,9 +4,16 @@
 
 #include <filch/task.h>
 
-/* A task that is stolen and never ends, while its forker waits for it. */
-static void never_end(filch_frame *f TEST_UNUSED, void *arg TEST_UNUSED)
+/*
+ * A stolen task that never ends. It starts the watchdog once its forker is suspended in the join: the
+ * short limit must not pass before the hang that the report shows.
+ */
+static void never_end(filch_frame *f TEST_UNUSED, void *slot)
 {
+    /* relaxed: says only that the forker waits. */
+    UNTIL(filch_load_relaxed(&((filch_slot *)slot)->state) & FILCH_TASK_AWAITED);
+    watchdog.limit_seconds = 2;
+    CHECK(watchdog_start(NULL) == 0);
     for (;;)
         pause();
 }
@@ -16,8 +23,8 @@ static void wait_for_ever(filch_frame *f, void *pool)
     filch_frame *mark = f;
     filch_counters c = {.size = sizeof c};
 
-    /* The first fork of a strand is published when somebody is idle. */
-    f = filch_fork(f, never_end, NULL);
+    /* A strand publishes its first fork when another worker is idle. */
+    f = filch_fork(f, never_end, f);
     do
         filch_pool_counters(pool, &c);
     while (c.stolen == 0);
@@ -26,8 +33,6 @@ static void wait_for_ever(filch_frame *f, void *pool)
 
 static void hang(void *arg TEST_UNUSED)
 {
-    watchdog.limit_seconds = 2;
-    CHECK(watchdog_start(NULL) == 0);
     filch_pool *pool = watched_pool_of(2);
     filch_run(pool, wait_for_ever, pool);
 }

@@ -246,7 +246,7 @@ static void pass_deadline(filch_frame *f, void *arg)
             filch_scope_spawn(f, &scope, wait_long, &never);
         CHECK(filch_scope_close(f, &scope) == -ETIMEDOUT);
     }
-    open_with(&scope, f, (filch_scope_options){.deadline_ns = filch_after_ms(100000)});
+    open_with(&scope, f, (filch_scope_options){.deadline_ns = filch_after_ms(3600000)});
     CHECK(filch_scope_spawn(f, &scope, count_one, NULL) == 0);
     CHECK(filch_scope_close(f, &scope) == 0);
 }
@@ -265,7 +265,7 @@ TEST(a_deadline_passes_though_every_worker_sleeps)
 
     assert_int_equal(filch_scope_open(NULL, &scope, pool, &options), 0);
     int err = filch_scope_spawn(NULL, &scope, wait_long, &never);
-    assert_true(err == 0 || err == -ECANCELED); /* where we were kept from it for so long */
+    assert_true(err == 0 || err == -ECANCELED); /* the deadline may have passed already */
     assert_int_equal(filch_scope_close(NULL, &scope), -ETIMEDOUT);
     watched_pool_destroy(pool);
 }
@@ -304,7 +304,7 @@ static int close_computing(filch_frame *f, void *depth)
     open_with(&scope, f, (filch_scope_options){0});
     int err = depth ? filch_scope_spawn(f, &scope, close_computing, (void *)((uintptr_t)depth - 1))
                     : filch_scope_spawn(f, &scope, compute_until_cancelled, NULL);
-    CHECK(err == 0);
+    CHECK(err == 0 || err == -ECANCELED); /* the deadline may have passed already */
     return filch_scope_close(f, &scope);
 }
 
