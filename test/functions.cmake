@@ -6,7 +6,7 @@ set(FILCH_TEST_LIMIT_S 3600 CACHE INTERNAL "Seconds after which ctest ends a tes
 
 # filch_check(<name> <label> <command>...): register a test. Exit code 77 means skipped.
 function(filch_check name label)
-    add_test(NAME ${name} COMMAND ${ARGN})
+    add_test(NAME ${name} COMMAND ${ARGN} COMMAND_EXPAND_LISTS)
     set_tests_properties(${name} PROPERTIES
         LABELS ${label} TIMEOUT ${FILCH_TEST_LIMIT_S} SKIP_RETURN_CODE 77)
 endfunction()
