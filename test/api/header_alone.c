@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Compiled once per public header and language: each compiles alone, and twice. */
+/* Compiled once per public header and language: a header compiles alone, and may be included
+ * twice. */
 #include FILCH_HEADER
 #include FILCH_HEADER
 
-/* A header may have macros only, and a translation unit must have something. */
+/* A translation unit must declare something, and a header may define macros only. */
 extern int header_alone;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For test/api/gdb_strands: stops in look_here while tasks wait. */
+/* For test/api/gdb_strands: calls look_here while tasks wait. */
 #define _GNU_SOURCE
 #include <filch/filch.h>
 #include <stdlib.h>

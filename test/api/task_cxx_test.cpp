@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The macros of filch/task.h are C++17, too, also inside of a namespace. */
+/* The macros of filch/task.h in C++17, with and without a namespace. */
 #include <filch/task.h>
 
 #include <cstdio>

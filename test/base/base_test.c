@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is small in src/base: futex, lock, clock, rng, memory, fault. */
+/* The small parts of src/base: futex, lock, clock, rng, memory, fault. */
 #include "watchdog.h"
 
 #include "base/clock.h"
@@ -138,8 +138,8 @@ TEST(a_release_wakes_the_threads_that_sleep_on_the_lock)
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count_once, &tally), 0);
 
-    /* Hold it until one has given up spinning, and is asleep or about to be. */
-    /* relaxed: what is counted is ordered by the lock. */
+    /* Hold the lock until a thread stops spinning: it sleeps, or is about to. */
+    /* relaxed: the lock orders the counts. */
     while (filch_load_relaxed(&tally.lock.state) != FILCH_LOCK_CONTENDED)
         sched_yield();
     assert_int_equal(tally.count, 0);
@@ -252,7 +252,7 @@ static bool is_deadly(volatile char *address)
     if (child == 0) {
         struct rlimit no_core = {0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer may have its own ideas */
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer may have set a handler */
         *address = 1;
         _exit(0);
     }
@@ -312,7 +312,7 @@ TEST(locked_pages_are_not_discarded)
     char *low = filch_map_aligned(0, page, page);
     assert_non_null(low);
     *low = 1;
-    /* Sanitizers make mlock() do nothing. */
+    /* A system call, because sanitizers make mlock() do nothing. */
     if (syscall(SYS_mlock, low, page)) {
         print_message("not allowed to lock a page: skipped\n");
         filch_unmap_aligned(low, 0, page);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A directory that plays the root of a machine: tests write its proc and sys, and pass
- * its name as `root` to the code that reads them.
+ * A directory that plays the root of a machine. Tests write its proc and sys, and pass its name as
+ * `root` to the code that reads them.
  */
 #ifndef FILCH_TEST_FAKE_TREE_H
 #define FILCH_TEST_FAKE_TREE_H

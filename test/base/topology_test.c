@@ -9,11 +9,11 @@
 #define TEST(name) static void name(void **state __attribute__((unused)))
 
 /*
- * The machine of these tests. The library's call of sched_getaffinity ends here and not
- * in libc; with kernel_cpus at 0 it asks the real kernel.
+ * The machine of these tests. The library calls the sched_getaffinity below instead of libc's. With
+ * kernel_cpus at 0 it asks the real kernel.
  */
-static unsigned kernel_cpus;    /* a mask for fewer is EINVAL */
-static unsigned affinity[8192]; /* what the mask contains */
+static unsigned kernel_cpus;    /* a mask for fewer CPUs is EINVAL */
+static unsigned affinity[8192]; /* the CPUs in the mask */
 static unsigned affinity_count;
 
 int sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *mask)

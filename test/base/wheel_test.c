@@ -15,7 +15,7 @@ static int setup(void **state TEST_UNUSED)
     return 0;
 }
 
-/* How many are due up to `now`; each at its tick or later, none before. */
+/* Returns how many entries are due up to `now`. No entry is due before its tick. */
 static unsigned advance(uint64_t now)
 {
     unsigned count = 0;

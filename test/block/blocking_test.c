@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that block, on threads that are there for it.
+ * Calls that block, on threads of their own.
  */
 #include "pools.h"
 
@@ -73,7 +73,7 @@ TEST(wrong_calls_are_errors)
     assert_int_equal(filch_blocking(NULL, FILCH_LANE_ANY, NULL, NULL), -EINVAL);
 }
 
-/* All of them must be there at once before any goes on: more than there are workers. */
+/* All of them must run at once before any of them continues: more calls than workers. */
 #define TOGETHER 16
 
 static latch all_there;
@@ -108,7 +108,7 @@ TEST(calls_that_block_do_not_hold_up_workers_or_each_other)
     on_pools(meet_all, NULL);
 }
 
-/* One lane is full of calls that wait for a call of another lane. */
+/* The calls in a full lane wait for a call in another lane. */
 static latch others_turn;
 
 static int wait_for_other(void *arg)
@@ -150,7 +150,7 @@ TEST(a_full_lane_does_not_hold_up_another)
     on_pools(fill_lane, NULL);
 }
 
-/* Those that wait for a thread are cancelled, those that have one are waited for. */
+/* A cancellation ends calls that wait for a thread; it waits for calls that have one. */
 static counter made, answered;
 
 static int count_made(void *arg)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the ABP deque does beyond the contract: order, a capacity that shrinks, tags that wrap.
- * deque_test.c has the rest.
+ * Properties of the ABP deque beyond the contract: order, a capacity that shrinks, tags that wrap.
+ * deque_test.c tests the contract.
  */
 #include "watchdog.h"
 
 #include <filch/deque/abp.h>
 
-static char entries[5000]; /* the address of entry i is what is pushed */
+static char entries[5000]; /* entry i is the address of entries[i] */
 
 static void push_many(filch_abp *d, size_t first, size_t count)
 {
@@ -86,7 +86,7 @@ TEST(the_default_has_room_for_1024)
     filch_abp_fini(&d);
 }
 
-/* As drawn in the header. */
+/* The drawing in filch/deque/abp.h, step by step. */
 TEST(what_is_stolen_takes_up_room_until_the_rest_is_popped)
 {
     filch_abp d;
@@ -114,7 +114,7 @@ TEST(a_pop_in_vain_makes_room)
     push_many(&d, 0, 4);
     steal_many(&d, 0, 4);
 
-    /* Empty, and yet full. */
+    /* Empty, but without room: the stolen entries still take it up. */
     assert_int_equal(filch_abp_size_hint(&d), 0);
     assert_int_equal(filch_abp_steal(&d, &entry), FILCH_STEAL_EMPTY);
     assert_int_equal(filch_abp_push(&d, &entries[4]), -ENOBUFS);
@@ -131,7 +131,7 @@ TEST(starting_again_changes_the_tag)
     void *entry = NULL;
     assert_int_equal(filch_abp_init(&d, 4), 0);
 
-    assert_false(filch_abp_pop(&d, &entry)); /* nothing has happened at all */
+    assert_false(filch_abp_pop(&d, &entry)); /* a pop of a new deque does not change the tag */
     assert_int_equal(tag_of(&d), 0);
     push_many(&d, 0, 2);
     pop_one(&d, 1);
@@ -172,7 +172,7 @@ TEST(more_than_32_bits_of_slots_cannot_be)
     assert_int_equal(filch_abp_init(&d, (size_t)UINT32_MAX + 1), -EINVAL);
 }
 
-/* Against an array with two ends and the same bounds. */
+/* Compared with an array with two ends and the same bounds. */
 TEST(every_operation_does_what_a_plain_deque_does)
 {
     filch_rng rng = {test_seed()};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the BWoS deques promise beyond the contract: order, any blocks, room, and that no thief
- * starves or holds others up. deque_test.c has the rest. Compiled once for each kind, TEST_DEQUE.
+ * Properties of the BWoS deques beyond the contract: order, blocks of any size, room, and that no
+ * thief starves or blocks others. deque_test.c tests the contract. Compiled once for each kind,
+ * TEST_DEQUE.
  */
 #include "watchdog.h"
 
@@ -15,16 +16,16 @@
 #define IS_FIFO(kind) IS_FIFO_OF(kind)
 static const bool is_fifo = IS_FIFO(TEST_DEQUE);
 
-/* What pop does with a block of which something seems to be left. relaxed: one thread. */
+/* The step of pop that takes back a block in which entries seem to be left. relaxed: one thread. */
 #define TAKE_BACK_bwos_lifo(d)                                                                     \
     filch_bwos_lifo_take_back(d, (d)->block, filch_load_relaxed(&(d)->position))
 #define TAKE_BACK_bwos_fifo(d) filch_bwos_fifo_take_back(d)
 #define TAKE_BACK_OF(kind) TAKE_BACK_##kind
 #define TAKE_BACK(kind) TAKE_BACK_OF(kind)
 
-static char entries[4000]; /* the address of entry i is what is pushed */
+static char entries[4000]; /* entry i is the address of entries[i] */
 
-/* Where counters change their sign, or start again. */
+/* Counters that start here change their sign, or wrap, during a test. */
 static const uint64_t starts[] = {0, INT64_MAX, UINT64_MAX, UINT64_MAX - ((uint64_t)3 << 20)};
 
 static void push(deque *d, size_t i)
@@ -32,7 +33,7 @@ static void push(deque *d, size_t i)
     assert_int_equal(deque_push(d, &entries[i]), 0);
 }
 
-/* The number of the entry that is popped, or -1. */
+/* Returns the number of the popped entry, or -1. */
 static int pop(deque *d)
 {
     void *entry;
@@ -45,15 +46,15 @@ static int steal(deque *d)
     return deque_steal(d, &entry) == FILCH_STEAL_WON ? (int)((char *)entry - entries) : -1;
 }
 
-/* ---- a plain deque beside it ------------------------------------------------------------------- */
+/* ---- a plain deque beside it ----------------------------------------------------------------- */
 
-/* What is in the deque, oldest first. */
+/* The entries of the deque, oldest first. */
 typedef struct plain {
-    int entry[4000], number[4000]; /* the how manieth it is of all that were pushed */
+    int entry[4000], number[4000]; /* number: how many were pushed before it */
     size_t count;
     int pushed;
-    bool is_asked;    /* a steal has found nothing, and was not answered */
-    bool is_promised; /* it was, and since then nothing was stolen and the deque not empty */
+    bool is_asked;    /* a steal found nothing, and the owner has not answered */
+    bool is_promised; /* the owner answered; nothing stolen since, and not empty */
 } plain;
 
 static void plain_remove(plain *p, int entry)
@@ -79,7 +80,7 @@ static void both_push(deque *d, plain *p, int entry, size_t size, size_t count)
     int err = deque_push(d, &entries[entry]);
 
     if (err) {
-        /* What thieves take from the middle of the FIFO queue is no room yet. */
+        /* A steal from the middle of the FIFO queue makes no room yet. */
         int room = is_fifo ? p->pushed - p->number[0] : (int)p->count;
         assert_int_equal(err, -ENOBUFS);
         assert_in_range(room, (count - 1) * size + 1, count * size);
@@ -104,7 +105,7 @@ static void both_pop(deque *d, plain *p)
     plain_called(p);
 }
 
-/* True: something was stolen. */
+/* Returns true if an entry was stolen. */
 static bool both_steal(deque *d, plain *p, size_t max)
 {
     void *batch[8];
@@ -113,14 +114,14 @@ static bool both_steal(deque *d, plain *p, size_t max)
         max > 0 ? deque_steal_batch(d, batch, max, &count) : deque_steal(d, batch);
 
     if (result != FILCH_STEAL_WON) {
-        assert_int_equal(result, FILCH_STEAL_EMPTY); /* nobody else is there */
+        assert_int_equal(result, FILCH_STEAL_EMPTY); /* there is no other thread */
         assert_false(p->is_promised);
         p->is_asked = true;
         return false;
     }
     for (size_t i = 0; i < count; i++) {
         int entry = (int)((char *)batch[i] - entries);
-        if (!is_fifo || p->is_promised) /* the owner has none that is older */
+        if (!is_fifo || p->is_promised) /* the owner holds no older entry */
             assert_int_equal(entry, p->entry[0]);
         plain_remove(p, entry);
     }
@@ -156,7 +157,7 @@ TEST(every_call_does_what_a_plain_deque_does)
     }
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------ */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 TEST(blocks_have_any_size_and_number)
 {
@@ -239,7 +240,7 @@ TEST(a_batch_is_the_rest_of_a_block)
     deque_fini(&d);
 }
 
-/* ---- room -------------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 TEST(an_empty_deque_has_all_its_room)
 {
@@ -270,9 +271,9 @@ TEST(an_empty_deque_has_all_its_room)
 }
 
 /*
- * A thief that has looked at a block and is stopped there, for as long as the owner goes several
- * times round the ring; then it tries to take what it has seen. In the paper the first half of a
- * steal reserves entries, and the FIFO queue is then full and empty at once.
+ * A thief looks at a block and is stopped there, while the owner goes round the ring several times.
+ * Then the thief tries to take the entries it saw. In the paper, the first half of a steal reserves
+ * entries, so the FIFO queue would be full and empty at once.
  */
 TEST(a_thief_that_is_stopped_holds_nobody_up)
 {
@@ -303,8 +304,8 @@ TEST(a_thief_that_is_stopped_holds_nobody_up)
     }
 }
 
-/* The owner has seen that something is left of its block, and takes it back too late: thieves have
- * all, and remember that nothing comes there any more. */
+/* The owner sees entries left in its block and takes the block back too late: thieves have taken
+ * them all, and remember that no more entries come there. */
 TEST(a_block_that_is_past_stays_past)
 {
     for (size_t size = 1; size <= 4; size++) {
@@ -331,7 +332,7 @@ TEST(a_block_that_is_past_stays_past)
     }
 }
 
-/* ---- work for thieves -------------------------------------------------------------------------- */
+/* ---- work for thieves ------------------------------------------------------------------------ */
 
 TEST(a_thief_that_asks_gets_all)
 {
@@ -361,7 +362,7 @@ TEST(a_thief_that_asks_gets_all)
     }
 }
 
-/* Also of a block that is full, by a push that goes on with the next one. */
+/* A push that continues in the next block grants the full one, too. */
 TEST(a_full_block_is_granted)
 {
     deque d;
@@ -380,7 +381,7 @@ TEST(a_full_block_is_granted)
     deque_fini(&d);
 }
 
-/* The owner pops faster than the thief looks. */
+/* The owner pops many entries before the thief looks again. */
 TEST(what_a_thief_has_asked_for_is_not_all_taken_back)
 {
     for (size_t size = 1; size <= 33; size += 4) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the Chase-Lev deque promises beyond the contract: order, indices that wrap, memory that shrinks. deque_test.c has the rest.
+ * Properties of the Chase-Lev deque beyond the contract: order, indices that wrap, memory that
+ * shrinks. deque_test.c tests the contract.
  */
 #include "watchdog.h"
 
@@ -13,9 +14,9 @@ static unsigned allocations, allocations_max = UINT_MAX;
 
 #include <filch/deque/chaselev.h>
 
-static char entries[1 << 20]; /* the address of entry i is what is pushed */
+static char entries[1 << 20]; /* entry i is the address of entries[i] */
 
-/* What is popped, or NULL. */
+/* Returns the popped entry, or NULL. */
 static void *pop(filch_chaselev *d)
 {
     void *entry = NULL;
@@ -31,9 +32,9 @@ static uint64_t capacity_of(filch_chaselev *d)
     return filch_load_relaxed(&d->array)->mask + 1;
 }
 
-/* ---- order ------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
-/* Where indices change their sign, or start again. */
+/* Indices that start here change their sign, or wrap, during a test. */
 static const uint64_t starts[] = {0, 1, INT64_MAX - 3, INT64_MAX, UINT64_MAX - 3, UINT64_MAX};
 
 TEST(the_newest_is_popped_and_the_oldest_stolen)
@@ -58,7 +59,7 @@ TEST(the_newest_is_popped_and_the_oldest_stolen)
     }
 }
 
-/* Against an array with two ends, wherever indices start; through all sizes of the array. */
+/* Compared with an array with two ends, for all starts of the indices and all sizes. */
 TEST(every_operation_does_what_a_plain_deque_does)
 {
     filch_rng rng = {test_seed()};
@@ -94,7 +95,7 @@ TEST(every_operation_does_what_a_plain_deque_does)
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void push_many(filch_chaselev *d, size_t count)
 {
@@ -167,7 +168,7 @@ TEST(a_capacity_is_rounded_up_and_never_undercut)
     assert_int_equal(filch_chaselev_init(&d, SIZE_MAX / 32), -ENOMEM);
 }
 
-/* Entries go through: the owner only pushes, a thief takes them all. */
+/* The owner only pushes, and a thief takes every entry. */
 TEST(it_shrinks_also_when_nobody_pops)
 {
     filch_chaselev d;
@@ -183,12 +184,12 @@ TEST(it_shrinks_also_when_nobody_pops)
         assert_ptr_equal(entry, &entries[i - 2]);
     }
 
-    /* Three entries are a quarter of 8 or more. */
+    /* Three entries are more than a quarter of 8, so it shrinks to 8 or 16. */
     assert_true(capacity_of(&d) <= 16);
     filch_chaselev_fini(&d);
 }
 
-/* Of the slots of the array of this capacity. */
+/* Count resident pages among the slots of the array of this capacity. */
 static size_t resident_pages(filch_chaselev *d, uint64_t capacity)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), count = 0;
@@ -223,9 +224,9 @@ TEST(after_a_burst_the_memory_goes_back)
     assert_int_equal(capacity_of(&d), most / 16);
     for (uint64_t c = most; c >= most / 4; c /= 2)
         left += resident_pages(&d, c);
-    assert_true(left < in_use / 8); /* what lies on a page of 64 KB with something else */
+    assert_true(left < in_use / 8); /* a page of 64 KB may be shared with other memory */
 
-    push_many(&d, most); /* and is there again when it is needed */
+    push_many(&d, most); /* the memory comes back when it is needed */
     pop_all(&d, most);
     filch_chaselev_fini(&d);
 }

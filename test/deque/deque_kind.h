@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One kind of deque, TEST_DEQUE, under names that are the same for all; and what it promises beyond
- * the contract.
+ * One kind of deque, TEST_DEQUE, under names that are the same for all kinds; and its properties
+ * beyond the contract.
  */
 #ifndef FILCH_TEST_DEQUE_KIND_H
 #define FILCH_TEST_DEQUE_KIND_H
 
 #include "support.h"
 
-/* Nobody gets memory: deques cannot start, or grow. */
+/* Every allocation fails: deques can neither start nor grow. */
 static TEST_UNUSED bool is_memory_out;
 #define calloc(count, bytes) (is_memory_out ? NULL : calloc(count, bytes))
 #define aligned_alloc(alignment, bytes) (is_memory_out ? NULL : aligned_alloc(alignment, bytes))
@@ -53,10 +53,10 @@ static TEST_UNUSED filch_steal_result steal_one(deque *d, filch_entry *entries, 
 #define deque_steal_batch BATCH(TEST_DEQUE)
 
 typedef struct deque_kind {
-    bool has_owner;   /* and looks for a second one */
-    bool is_open;     /* thieves get everything, also when the owner does nothing any more */
-    bool is_in_order; /* what a thief gets is newer than what it got before */
-    bool crosses;     /* a pop is a seq_cst store, then a load of what steals store */
+    bool has_owner;   /* only one thread may push and pop, and debug builds check it */
+    bool is_open;     /* thieves get all entries, even if the owner makes no more calls */
+    bool is_in_order; /* a thief gets newer entries with every steal */
+    bool crosses;     /* a pop is a seq_cst store, then a load of the word that steals store to */
 } deque_kind;
 
 /* clang-format off */

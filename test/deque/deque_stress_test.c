@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Owner and thieves of every kind of deque: each entry that was pushed is obtained once. Compiled
+ * An owner and thieves on every kind of deque: each pushed entry is obtained exactly once. Compiled
  * once for each kind, TEST_DEQUE.
  *
- * FILCH_TEST_OPERATIONS sets how many entries are pushed and obtained, each of which counts [10
- * million; where everything is slow, a tenth]. They are done in rounds, with 1 to 8 thieves and a
- * new deque of a few slots, whose counters begin shortly before they wrap. At the end of a round
- * the thieves stop, and are joined, before the owner takes the rest and counts. The entries are
- * plain memory, so that ThreadSanitizer sees whether they were handed over properly.
+ * FILCH_TEST_OPERATIONS sets the number of pushes plus pops and steals [10 million; a tenth with
+ * sanitizers, emulators and no optimisation]. The test runs in rounds, with 1 to 8 thieves and a
+ * new deque of a few slots, whose counters start shortly before they wrap. At the end of a round
+ * the thieves stop and are joined; then the owner takes the remaining entries and counts. The
+ * entries are plain memory, so that ThreadSanitizer sees whether they were handed over properly.
  *
  * Edges
- *   ended        run_owner: end -> run_thief: end   carries what was pushed: after it, EMPTY means
- *                that nothing is left.
+ *   ended        run_owner: end -> run_thief: end   carries all pushes: after it, EMPTY means that
+ *                no entry is left.
  */
 #include "watchdog.h"
 
@@ -22,19 +22,19 @@
 #define BATCH_MAX 8
 
 typedef struct node {
-    unsigned number, taken; /* plain: of the thread that has it */
+    unsigned number, taken; /* plain: only the thread that has the node uses them */
 } node;
 
-/* When thieves stop. */
+/* When the thieves stop. */
 typedef enum round_end {
     NOT_YET,
-    WHEN_EMPTY, /* when they find nothing any more */
+    WHEN_EMPTY, /* at the first steal that finds nothing */
     NOW,
 } round_end;
 
 typedef struct thief {
     pthread_t thread;
-    size_t batch; /* how much it takes at a time; 0: with steal, not with steal_batch */
+    size_t batch; /* entries per steal_batch; 0: use steal */
     uint64_t won, lost, empty;
 } thief;
 
@@ -67,7 +67,7 @@ static unsigned take(void *entry)
 static void *run_thief(void *argument)
 {
     thief *self = argument;
-    unsigned in_vain = 0, next = 0; /* next: greater than all numbers so far */
+    unsigned in_vain = 0, next = 0; /* next: greater than all numbers it got so far */
     void *entries[BATCH_MAX];
 
     latch_open(&game.ready);
@@ -95,7 +95,7 @@ static void *run_thief(void *argument)
             if (end == WHEN_EMPTY)
                 return NULL;
             self->empty++;
-            /* With fewer cores than threads, the owner may need this one. */
+            /* With fewer cores than threads, the owner may need this core. */
             if (++in_vain % 16 == 0)
                 sched_yield();
             break;
@@ -113,7 +113,7 @@ static bool pop(void)
     return is_popped;
 }
 
-/* Push and pop in bursts; in some rounds only push, in some let others run now and then. */
+/* Push and pop in bursts. In some rounds only push; in some, yield the core now and then. */
 static void run_owner(filch_rng *rng, round_end end)
 {
     unsigned next = 0, burst = 1 + (unsigned)(filch_rng_next(rng) % 40);
@@ -129,7 +129,7 @@ static void run_owner(filch_rng *rng, round_end end)
             if (deque_push(&game.d, n) != 0) {
                 game.refused++;
                 n->taken++;
-                game.popped += pop(); /* a bounded one has room again */
+                game.popped += pop(); /* a bounded deque has room again */
             }
         }
         for (uint64_t i = filch_rng_next(rng) % pops; i > 0; i--)
@@ -159,7 +159,7 @@ static uint64_t play(filch_rng *rng, unsigned thieves, thief *total)
         CHECK(pthread_create(&t->thread, NULL, run_thief, t) == 0);
     }
     run_owner(rng, end);
-    /* The owner takes part until the end, or leaves all to the thieves. */
+    /* The owner pops until the end, or leaves the rest to the thieves. */
     while (filch_rng_next(rng) % 64 && pop())
         game.popped++;
     for (unsigned i = 0; i < thieves; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What filch/deque.h promises of every kind of deque, with one thread; deque_stress_test.c has
- * more. Compiled once for each kind, TEST_DEQUE.
+ * The contract of filch/deque.h, for every kind of deque, with one thread; deque_stress_test.c has
+ * more threads. Compiled once for each kind, TEST_DEQUE.
  */
 #include "child.h"
 
@@ -21,8 +21,8 @@ static void take(void *entry)
     assert_int_equal(i->taken++, 0);
 }
 
-/* As a thief; or as the owner, if the kind keeps entries from thieves while the owner does
- * nothing. */
+/* Take an entry as a thief; or as the owner, if the kind keeps entries from thieves while the owner
+ * makes no calls. */
 static void *steal_or_pop(deque *d)
 {
     void *entry = NULL;
@@ -34,7 +34,7 @@ static void *steal_or_pop(deque *d)
     return entry;
 }
 
-/* Pop and steal the rest in turns, and count it. */
+/* Pop and steal in turns until the deque is empty. Returns how many entries that were. */
 static size_t drain(deque *d)
 {
     size_t count = 0;
@@ -52,7 +52,7 @@ static size_t drain(deque *d)
     return count;
 }
 
-/* ---- what it does ------------------------------------------------------------------------------ */
+/* ---- one by one ------------------------------------------------------------------------------ */
 
 TEST(a_new_deque_is_empty)
 {
@@ -112,7 +112,7 @@ TEST(null_is_an_entry)
     deque_fini(&d);
 }
 
-/* Where counters change their sign, or start again. */
+/* Counters that start here change their sign, or wrap, during a test. */
 static const uint64_t starts[] = {0, INT64_MAX - 3, INT64_MAX, UINT64_MAX - 3, UINT64_MAX};
 
 TEST(what_is_pushed_is_obtained_once)
@@ -180,7 +180,7 @@ TEST(a_batch_is_no_larger_than_wanted)
     deque_fini(&d);
 }
 
-/* ---- capacities, memory ------------------------------------------------------------------------ */
+/* ---- capacities, memory ---------------------------------------------------------------------- */
 
 TEST(any_capacity_will_do)
 {
@@ -263,9 +263,9 @@ TEST(entries_that_are_left_are_forgotten)
     }
 }
 
-/* ---- a second owner ---------------------------------------------------------------------------- */
+/* ---- a second owner -------------------------------------------------------------------------- */
 
-#if !defined NDEBUG && !defined TEST_TSAN /* which has complaints of its own */
+#if !defined NDEBUG && !defined TEST_TSAN /* ThreadSanitizer would report the race */
 #define HAS_OWNER_TEST
 static latch both_ready;
 

@@ -37,7 +37,7 @@ TEST(every_value_comes_back)
     }
 }
 
-/* Through all that a deque does when it grows, wraps or fills block after block. */
+/* So many entries that the deque grows, wraps, or fills block after block. */
 TEST(no_value_changes)
 {
     filch_rng rng = {test_seed()};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the deques with a lock promise beyond the contract: order, batches, memory, and that
- * everybody may call everything. deque_test.c has the rest.
+ * Properties of the deques with a lock beyond the contract: order, batches, memory, and that every
+ * thread may call every function. deque_test.c tests the contract.
  */
 #include "watchdog.h"
 
-/* Rings that are in memory. */
+/* The number of rings that are allocated. */
 static unsigned rings, rings_max;
 #define calloc(count, bytes)                                                                       \
     (rings++, rings_max = rings > rings_max ? rings : rings_max, calloc(count, bytes))
@@ -17,14 +17,15 @@ static unsigned rings, rings_max;
 #undef calloc
 #undef free
 
-static char entries[100000]; /* the address of entry i is what is pushed */
+static char entries[100000]; /* entry i is the address of entries[i] */
 
-/* ---- order ------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
-/* Where indices change their sign, or start again. */
+/* Indices that start here change their sign, or wrap, during a test. */
 static const uint64_t starts[] = {0, 1, INT64_MAX - 3, INT64_MAX, UINT64_MAX - 3, UINT64_MAX};
 
-/* Against an array with two ends, wherever indices start. Every function of both kinds. */
+/* Compared with an array with two ends, for all starts of the indices. Every function of both
+ * kinds. */
 TEST(every_operation_does_what_a_plain_deque_does)
 {
     filch_rng rng = {test_seed()};
@@ -84,7 +85,7 @@ TEST(every_operation_does_what_a_plain_deque_does)
     }
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 TEST(a_ring_that_was_too_small_is_freed_at_once)
 {
@@ -107,7 +108,7 @@ TEST(a_ring_that_was_too_small_is_freed_at_once)
     assert_int_equal(rings, 0);
 }
 
-/* ---- several threads --------------------------------------------------------------------------- */
+/* ---- several threads ------------------------------------------------------------------------- */
 
 #define THREADS 4
 #define EACH (20000 / TEST_SLOWNESS)
@@ -116,7 +117,7 @@ static struct {
     filch_global global;
     filch_locked locked;
     latch ready;
-    unsigned char taken[THREADS * EACH]; /* plain: of the thread that has the entry */
+    unsigned char taken[THREADS * EACH]; /* plain: only the thread that has the entry writes it */
 } crowd;
 
 static void take(void *entry)
@@ -127,7 +128,7 @@ static void take(void *entry)
     CHECK(crowd.taken[i]++ == 0);
 }
 
-/* Pushes its own entries, and takes as many of anybody's. */
+/* Push entries of its own, and take as many entries of any thread. */
 static void *push_and_pop(void *argument)
 {
     char *first = argument, *last_of[THREADS] = {NULL};
@@ -140,7 +141,7 @@ static void *push_and_pop(void *argument)
         for (int i = 0; i < 3 && pushed < EACH; i++)
             CHECK(filch_global_push(&crowd.global, &first[pushed++]) == 0);
         for (int i = 0; i < 3 && popped < EACH && filch_global_pop(&crowd.global, &entry); i++) {
-            /* What one thread has pushed comes in that order. */
+            /* The entries of one thread come in the order of their pushes. */
             char **last = &last_of[((char *)entry - entries) / EACH];
             CHECK((char *)entry > *last);
             *last = entry;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A billion forks, in trees of random size and shape, on 1 to 16 workers: every leaf is counted exactly once.
+ * A billion forks, in trees of random size and shape, on 1 to 16 workers: every leaf is counted
+ * exactly once.
  *
- * FILCH_TEST_FORKS sets how many; under ThreadSanitizer and in an emulator it is a twentieth. Compiled like a program that is shipped: optimised,
- * and without the checks of a debug build, which have tests of their own.
+ * FILCH_TEST_FORKS sets their number; with ThreadSanitizer and in an emulator it is a twentieth.
+ * Compiled like a release: optimised, and without the checks of a debug build, which misuse_test.c
+ * tests.
  */
 #define FILCH_CHECKED 0
 #include "watchdog.h"
@@ -25,7 +27,8 @@ static uint64_t fork_count(void)
     return text ? strtoull(text, NULL, 0) : UINT64_C(1000000000) / (IS_SLOW ? 20 : 1);
 }
 
-/* A tree of `leaves` leaves has one fork less. Its shape follows from the seed: mostly halves, now and then a splinter. */
+/* A tree of `leaves` leaves has one fork less. The seed determines its shape: mostly halves,
+ * sometimes very uneven parts. */
 FILCH_TASK(uint64_t, count_leaves, (uint64_t, leaves), (uint64_t, seed))
 {
     if (leaves < 2)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A join whose child was stolen suspends: nothing foreign runs on the waiting stack, and strands stay few.
+ * A join of a stolen child suspends its strand: no other task runs on that stack meanwhile, and the
+ * number of strands is bounded (src/wait/README.md).
  *
- * Each strand has a note that only code on that strand touches. It says which child the innermost task
- * there is joining: no other task may start on the strand meanwhile. The bound is in src/wait/README.md.
+ * Each strand has a note that only code on that strand touches. The note names the child that the
+ * innermost task there is joining: no other task may start on the strand until the join returns.
  */
 #include "worker/worker.h"
 
@@ -24,7 +25,7 @@ static note *note_of(const filch_frame *f)
     return &notes[id];
 }
 
-/* A task with this number starts on the strand of `f`. Returns what to give to `end`. */
+/* A task with this number starts on the strand of `f`. Returns the argument for `end`. */
 static uint64_t begin(const filch_frame *f, uint64_t number)
 {
     note *n = note_of(f);
@@ -41,13 +42,13 @@ static void end(const filch_frame *f, uint64_t outer)
     note_of(f)->joining = outer;
 }
 
-/* Workers that are on their way to sleep may still make one. */
+/* A worker that is about to sleep may still create one more strand. */
 static unsigned strand_count(filch_pool *pool)
 {
     return filch_slabs_count(&pool->strands.slabs);
 }
 
-/* ---- nothing foreign --------------------------------------------------------------------------- */
+/* ---- no other task on the stack -------------------------------------------------------------- */
 
 FILCH_TASK(uint64_t, watched_tree, (uint64_t, number), (int, depth))
 {
@@ -99,7 +100,7 @@ TEST(no_other_task_starts_on_a_strand_that_waits_in_a_join)
     }
 }
 
-/* ---- a chain of waiting strands ---------------------------------------------------------------- */
+/* ---- a chain of waiting strands -------------------------------------------------------------- */
 
 static uint64_t suspensions_of(const filch_pool *pool)
 {
@@ -108,7 +109,7 @@ static uint64_t suspensions_of(const filch_pool *pool)
     return counters.suspensions;
 }
 
-/* Every level is stolen, and ends only when the one above it has left its strand. */
+/* Every level is stolen, and ends only after the level above has suspended. */
 FILCH_TASK(unsigned, chain, (filch_pool *, pool), (unsigned, levels), (latch *, is_started))
 {
     uint64_t number = 1000 + levels, outer = begin(FILCH_HERE, number);
@@ -123,11 +124,11 @@ FILCH_TASK(unsigned, chain, (filch_pool *, pool), (unsigned, levels), (latch *, 
     if (levels > 0) {
         FILCH_FORK(child, chain, pool, levels - 1, &child_started);
         latch_wait(&child_started);
-        note_of(FILCH_HERE)->joining = UINT64_MAX; /* nobody's number */
+        note_of(FILCH_HERE)->joining = UINT64_MAX; /* no task has this number */
         depth += FILCH_JOIN(child);
         note_of(FILCH_HERE)->joining = 0;
     } else {
-        /* The last but one goes, at the latest when all older ones have. */
+        /* The level above suspends, at the latest after all older ones. */
         while (suspensions_of(pool) == suspensions)
             sched_yield();
     }
@@ -150,13 +151,14 @@ TEST(a_chain_of_stolen_tasks_takes_a_strand_each)
 
         assert_true(suspensions_of(pool) > 0);
         assert_true(strand_count(pool) <= workers * (levels + 1));
-        /* Free ones are used again: one for each level, one in each hand, one on each shelf, a few in each magazine. */
+        /* Free strands are reused: one per level, and per worker its spare, its shelf and its
+         * magazine. */
         assert_true(strand_count(pool) <= levels + 1 + (2 + FILCH_MAGAZINE_MAX) * workers);
         watched_pool_destroy(pool);
     }
 }
 
-/* ---- a lock over a join ------------------------------------------------------------------------ */
+/* ---- a lock over a join ---------------------------------------------------------------------- */
 
 typedef struct locked {
     filch_pool *pool;
@@ -169,7 +171,7 @@ FILCH_TASK(void, end_when_wanted, (locked *, l), (latch *, is_started))
     latch_wait(&l->is_wanted);
 }
 
-/* Holds the lock over a join, and so over its own suspension. */
+/* Holds the lock over a join, and so while it is suspended. */
 static void hold(filch_frame *f, void *arg)
 {
     filch_slot *filch_here = f;
@@ -184,7 +186,7 @@ static void hold(filch_frame *f, void *arg)
     latch_open(&l->is_released);
 }
 
-/* Runs on the worker that the holder left: on top of its stack, this would wait for ever. */
+/* Runs on the worker that the holder left. On top of the holder's stack it would wait for ever. */
 static void want(filch_frame *f TEST_UNUSED, void *arg)
 {
     locked *l = arg;
@@ -216,9 +218,9 @@ TEST(a_lock_may_be_held_over_a_join)
     watched_pool_destroy(pool);
 }
 
-/* ---- thread-local things ----------------------------------------------------------------------- */
+/* ---- thread-local things --------------------------------------------------------------------- */
 
-/* Where a strand goes on may be another thread: the tasks' own variables come along. */
+/* A strand may resume on another thread: the local variables of its tasks keep their values. */
 FILCH_TASK(long, with_locals, (long, depth))
 {
     long array[32], sum = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools with each kind of deque: that they can be chosen, that a full one loses nothing, and that what is no kind is refused. That programs give the same
- * answers with all of them is tested by running the other tests again (CMakeLists.txt).
+ * Pools with each kind of deque: each kind can be chosen, a full deque loses nothing, and wrong
+ * kinds are refused. Tests with DEQUES in CMakeLists.txt run again with every kind.
  */
 #include "child.h"
 #include "deque/kind.h"
@@ -24,7 +24,7 @@ FILCH_TASK(void, touch, (filch_atomic_u32 *, count))
     filch_fetch_add_relaxed(count, 1);
 }
 
-/* All of them are there at once. */
+/* All tasks are in the deque at once. */
 FILCH_TASK(void, spawn_many, (filch_atomic_u32 *, count), (unsigned, n))
 {
     for (unsigned i = 0; i < n; i++)
@@ -72,7 +72,7 @@ FILCH_TASK(void, fork_three, (int *, values))
     FILCH_FORK(a, set, &values[0]);
     FILCH_FORK(b, set, &values[1]);
     FILCH_FORK(c, set, &values[2]);
-    /* The caller may hold a lock until it joins. */
+    /* No fork runs before its join, because the caller may hold a lock until then. */
     CHECK(values[0] + values[1] + values[2] == 0);
     FILCH_JOIN(c);
     FILCH_JOIN(b);
@@ -104,7 +104,8 @@ FILCH_TASK(void, wait_for_thieves, (filch_pool *, pool), (uint64_t, stolen))
     FILCH_SYNC();
 }
 
-/* Of the ABP deque thieves eat the room: the owner must come to know that all is gone, or nothing is stolen from it any more. */
+/* Steals use up the room of the ABP deque. The owner must notice that it is empty, or no task can
+ * be stolen from it again. */
 TEST(a_deque_that_thieves_have_emptied_has_room_again)
 {
     filch_pool *pool = create(FILCH_DEQUE_ABP, 2, 4, 0);
@@ -114,7 +115,7 @@ TEST(a_deque_that_thieves_have_emptied_has_room_again)
     assert_int_equal(filch_pool_destroy(pool), 0);
 }
 
-/* An entry whose task its forker has taken stays in the queue; they must not add up. */
+/* A join takes back its task, but the entry stays in the queue. Such entries must not pile up. */
 TEST(entries_without_a_task_are_put_away)
 {
     filch_pool *pool = create(FILCH_DEQUE_GLOBAL, 1, 0, 0);
@@ -143,7 +144,7 @@ TEST(a_capacity_or_a_block_that_cannot_be_is_refused)
     assert_null(pool);
 }
 
-/* ---- the environment --------------------------------------------------------------------------- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 TEST(a_kind_is_read_with_its_sizes)
 {
@@ -214,7 +215,8 @@ TEST(FILCH_DEQUE_replaces_the_default_but_not_the_programs_choice)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        /* First: ThreadSanitizer lets no child of a fork() create what it knows of dead threads. */
+        /* First: with ThreadSanitizer, a child cannot start threads once the parent has had
+         * some. */
         cmocka_unit_test(FILCH_DEQUE_replaces_the_default_but_not_the_programs_choice),
         cmocka_unit_test(every_kind_gives_the_same_answers_whatever_its_capacity),
         cmocka_unit_test(a_task_that_finds_the_deque_full_runs_at_its_join),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wrong joins: a checked build stops at them and says where they are.
+ * Wrong joins: a checked build stops the program and names the line.
  */
 #ifndef FILCH_DEBUG
 #define FILCH_DEBUG
@@ -53,7 +53,7 @@ FILCH_TASK(long, calls_forgetful, (int *, wrong_line_at))
     return sum;
 }
 
-/* A join of what is last, while what this function spawned after it is not complete. */
+/* A join of the last fork, while a later spawn of this function is not complete. */
 FILCH_TASK(long, over_a_spawn, (int *, wrong_line_at))
 {
     FILCH_FORK(child, leaf, 1);
@@ -96,7 +96,7 @@ static void do_wrong(void *arg)
     fprintf(stderr, "result %ld\n", m->run(pool, &wrong_line));
 }
 
-/* Before it dies, the child says which line the message should have named. */
+/* Before it ends, the child prints the line that the message must name. */
 static void say_line(int number TEST_UNUSED)
 {
     fprintf(stderr, "line %d\n", wrong_line);

@@ -63,7 +63,7 @@ FILCH_TASK(long, deep, (long, n))
     return FILCH_JOIN(child) + 1;
 }
 
-/* Every level leaves a fork open. */
+/* Every level has an open fork during the call. */
 FILCH_TASK(long, deep_and_open, (long, n))
 {
     if (n == 0)
@@ -88,7 +88,7 @@ TEST(a_recursion_may_leave_more_forks_open_than_a_strand_has_slots)
     assert_int_equal(FILCH_RUN(pool, deep_and_open, MANY), MANY);
 }
 
-static counter *runs; /* how often each of the tasks below ran */
+static counter *runs; /* per task below: how often it ran */
 
 FILCH_TASK(long, mark_run, (long, i))
 {
@@ -169,7 +169,7 @@ TEST(tasks_without_a_slot_may_have_large_arguments)
     free(child);
 }
 
-/* With no slot left, tasks run as ever: fork, call, spawn and sync, without macros too. */
+/* Without a free slot, tasks run as usual: fork, call, spawn and sync, and forks without macros. */
 static void mark_plain(filch_frame *f TEST_UNUSED, void *arg)
 {
     counter_add(arg, 1);
@@ -213,7 +213,7 @@ TEST(a_full_strand_goes_on_with_all_kinds_of_forks)
     mark_run_forked *child = calloc(MANY, sizeof child[0]);
     assert_non_null(child);
 
-    /* Shortly before the end of the slots, at the end, and after it. */
+    /* Shortly before the last slot, at it, and after it. */
     for (long more = -40; more <= 30; more += 7) {
         FOR_EACH_POOL(pool)
         {

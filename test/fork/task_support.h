@@ -7,7 +7,7 @@
 
 #include "pools.h"
 
-static filch_pool *pools[4]; /* none, 1, 2 and 4 workers */
+static filch_pool *pools[4]; /* no pool, then 1, 2 and 4 workers */
 
 #define FOR_EACH_POOL(pool)                                                                        \
     for (filch_pool **at = pools, *pool; at < pools + COUNT_OF(pools) && (pool = *at, true);       \
@@ -44,7 +44,7 @@ static TEST_UNUSED int create_pools(void **state)
     if (watchdog_start(state))
         return -1;
     for (size_t i = 1; i < COUNT_OF(pools); i++) {
-        /* Sanitizers make frames large. */
+        /* Sanitizers make stack frames large. */
         filch_options options = {
             .size = sizeof options, .workers = workers[i], .stack_bytes = (size_t)64 << 20};
         pools[i] = watched_pool_create(&options);

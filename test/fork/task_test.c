@@ -4,7 +4,7 @@
  */
 #include "task_support.h"
 
-/* ---- where a fork may stand -------------------------------------------------------------------- */
+/* ---- where a fork may stand ------------------------------------------------------------------ */
 
 static long serial_fib(long n)
 {
@@ -153,7 +153,7 @@ TEST(two_tasks_may_fork_each_other)
     }
 }
 
-/* ---- spawn and sync ---------------------------------------------------------------------------- */
+/* ---- spawn and sync -------------------------------------------------------------------------- */
 
 FILCH_TASK(void, count_tree, (counter *, c), (int, depth))
 {
@@ -175,7 +175,7 @@ TEST(a_sync_joins_all_that_was_spawned)
 
 FILCH_TASK(bool, sync_in_parts, (counter *, c))
 {
-    FILCH_SYNC(); /* of nothing */
+    FILCH_SYNC(); /* without a spawn */
     for (unsigned i = 0; i < 100; i++) {
         for (unsigned k = 0; k < i; k++)
             FILCH_SPAWN(count_one, c);
@@ -196,7 +196,7 @@ TEST(after_each_sync_all_that_was_spawned_so_far_is_complete)
     }
 }
 
-/* What is forked by name between two spawns is joined by name before the next. */
+/* A fork with a name, between two spawns, is joined before the next spawn. */
 FILCH_TASK(bool, forks_between_spawns, (counter *, c))
 {
     bool is_right = true;
@@ -220,7 +220,7 @@ TEST(forks_that_are_joined_may_stand_between_spawns)
     }
 }
 
-/* ---- without macros ---------------------------------------------------------------------------- */
+/* ---- without macros -------------------------------------------------------------------------- */
 
 typedef struct range {
     long first, end, sum;
@@ -290,7 +290,7 @@ TEST(a_task_may_be_submitted_with_its_arguments)
 TEST(without_a_pool_tasks_run_serially_on_the_callers_stack)
 {
     char here = 0;
-#ifndef TEST_ASAN /* whose locals are elsewhere */
+#ifndef TEST_ASAN /* which keeps locals outside of the stack */
     assert_true(FILCH_RUN(NULL, is_on_this_stack, &here));
 #endif
     assert_int_equal(FILCH_RUN(NULL, fib, 20), 6765);

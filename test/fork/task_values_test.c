@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes into tasks and comes out of them: results and arguments of all types and numbers.
+ * Arguments and results of tasks: all types, and any number of arguments.
  *
- * Where there is a second worker, a child that waits to be stolen is: the first fork of a strand is public at once.
+ * With a second worker, a child that the parent waits for will be stolen: the first fork of a
+ * strand is public at once.
  */
 #include "task_support.h"
 
@@ -13,7 +14,7 @@ static bool can_steal(filch_pool *pool)
     return filch_pool_workers(pool) > 1;
 }
 
-/* The children below open it when they start. */
+/* The children below open this latch when they start. */
 static latch started;
 
 static void wait_if(bool is_to_be_stolen)
@@ -22,7 +23,7 @@ static void wait_if(bool is_to_be_stolen)
         latch_wait(&started);
 }
 
-/* ---- results ----------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 typedef struct fitting {
     char text[FILCH_SLOT_ROOM];
@@ -92,7 +93,7 @@ static bool is_right_fitting(fitting value, char expected)
     return is_right;
 }
 
-/* A task that forks `child` and says whether its result was right, forked and called. */
+/* A task that forks and calls `child`, and returns whether both results were right. */
 #define ROOT_OF(child, is_right, ...)                                                              \
     FILCH_TASK(bool, root_of_##child, (bool, is_to_be_stolen))                                     \
     {                                                                                              \
@@ -122,7 +123,7 @@ ROOT_OF(give_pointer, IS_A_POINTER, &target)
 ROOT_OF(give_void_pointer, IS_A_POINTER, &target)
 ROOT_OF(give_bool, IS_A_BOOL, false)
 
-/* As the root of a run, stolen where that is possible, and not stolen. */
+/* Run `child` as a root, as a stolen fork where possible, and as a fork that is not stolen. */
 #define ASSERT_RIGHT_EVERYWHERE(child, is_right, ...)                                              \
     FOR_EACH_POOL(pool)                                                                            \
     {                                                                                              \
@@ -155,9 +156,9 @@ TEST(a_task_may_return_a_pointer)
     ASSERT_RIGHT_EVERYWHERE(give_void_pointer, IS_A_POINTER, &target)
 }
 
-/* ---- arguments --------------------------------------------------------------------------------- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
-/* Each sums its arguments, weighted by their place, so that no two may be exchanged. */
+/* Each sums its arguments, weighted by their position, so that an exchange of two is noticed. */
 #define TAKE(count, sum, ...)                                                                      \
     FILCH_TASK(long, take##count, __VA_ARGS__)                                                     \
     {                                                                                              \
@@ -281,7 +282,7 @@ typedef struct more_aligned {
     alignas(64) char byte;
 } more_aligned;
 
-/* By pointer the compiler cannot know that it is aligned, so it is asked. */
+/* Through a volatile pointer, the compiler cannot assume the alignment. */
 static bool is_aligned(const volatile void *address, uintptr_t to)
 {
     return (uintptr_t)address % to == 0;

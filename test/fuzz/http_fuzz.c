@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fuzz target: the parser of examples/httpd.c. Whatever comes, it reads nothing else, and what it says holds.
+ * Fuzz target: the parser of examples/httpd.c. For every input, it reads only the input, and its
+ * result is consistent.
  *
- * `make fuzz` looks for inputs; the test http_fuzz_seeds runs those in test/fuzz/http (replay.c).
+ * `make fuzz` looks for inputs; the test http_fuzz_seeds replays those in test/fuzz/http
+ * (replay.c).
  */
 #include "http/parse.h"
 
@@ -31,13 +33,13 @@ static bool is_refusal(int status)
 static void check_text(http_text text, const char *head, int bytes)
 {
     if (text.bytes == 0 || (text.bytes == 1 && *text.at == '/'))
-        return; /* also that of http://host */
+        return; /* "/" is also the target of http://host */
     CHECK(text.at >= head && text.at + text.bytes <= head + bytes);
     for (size_t i = 0; i < text.bytes; i++)
         CHECK(text.at[i] != '\r' && text.at[i] != '\n' && text.at[i] != 0);
 }
 
-/* What the server relies on when it opens the file. */
+/* The server relies on this when it opens the file. */
 static void check_path(const char *path)
 {
     CHECK(strlen(path) < sizeof((http_request *)0)->path);
@@ -50,7 +52,8 @@ static int parse(http_request *request, const char *head, size_t bytes)
     int result = http_parse(request, head, bytes);
     CHECK(result >= 0 ? (size_t)result <= bytes && result <= HTTP_HEAD_MAX
                       : is_refusal(-result) && request->is_last);
-    CHECK(result != 0 || bytes < HTTP_HEAD_MAX); /* the buffer of a connection has room for more */
+    CHECK(result != 0 ||
+          bytes < HTTP_HEAD_MAX); /* 0, more is needed: only if the buffer has room for more */
     return result;
 }
 
@@ -58,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static http_request request, again;
-    char *head = malloc(size ? size : 1); /* as large as it is, for AddressSanitizer */
+    char *head = malloc(size ? size : 1); /* exactly as large as the input, for AddressSanitizer */
 
     if (!head)
         return 0;
@@ -75,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_path(request.path);
         CHECK(!request.has_range || !request.is_head);
 
-        /* What comes after it does not matter, and no part of it is a whole. */
+        /* Bytes behind the request do not matter, and no part of it is a complete request. */
         CHECK(parse(&again, head, (size_t)bytes) == bytes);
         CHECK(memcmp(&request, &again, offsetof(http_request, path)) == 0 &&
               strcmp(request.path, again.path) == 0);

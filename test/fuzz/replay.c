@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * replay <directory>...: give each file in them to a fuzz target, without a fuzzer.
+ * replay <directory>...: give each file in the directories to a fuzz target, without a fuzzer.
  */
 #include <dirent.h>
 #include <stdint.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A system call that does not return until the test says so, for tests that have their own recv, pwritev2 and close.
+ * A system call that does not return until the test lets it, for tests that define recv, pwritev2
+ * and close themselves.
  *
  * Edges
- *   held     the task and who tries, by turns: the descriptor whose call does not return yet.
- *   tried    hold_up -> the task   it is in there.
- *   goes-on  let_go_on -> hold_up  it may return.
+ *   held     the task and the held call, in turn: the descriptor whose call does not return yet.
+ *   tried    hold_up -> the task   the call is held.
+ *   goes-on  let_go_on -> hold_up  the call may return.
  */
 #ifndef TEST_HELD_H
 #define TEST_HELD_H
@@ -18,7 +19,7 @@
 #include <sys/uio.h>
 
 static struct {
-    filch_atomic_u32 fd; /* of which a recv, or a write that may block, is held up; 0: of none */
+    filch_atomic_u32 fd; /* whose recv, or write that may block, is held; 0: none */
     filch_atomic_u32 is_tried, may_go_on;
 } held;
 
@@ -52,12 +53,12 @@ static TEST_UNUSED int let_go_on(filch_frame *f, void *arg)
 
 static TEST_UNUSED void reset_held(void)
 {
-    /* relaxed: nothing is held up. */
+    /* relaxed: no call is held. */
     filch_store_relaxed(&held.is_tried, 0);
     filch_store_relaxed(&held.may_go_on, 0);
 }
 
-/* What pwritev2 of libc does: emulators have no such call, and then there are no flags. */
+/* libc's pwritev2. Emulators have no such call; then only calls without flags succeed. */
 static TEST_UNUSED ssize_t really_pwritev2(int fd, const struct iovec *parts, int count,
                                            off_t offset, int flags)
 {

@@ -54,7 +54,8 @@ FILCH_TASK(void, visit_again_and_again, (uint32_t *, counts), (size_t, count), (
         filch_for(FILCH_HERE, 0, count, count_visits, counts);
 }
 
-/* Halves are offered quietly as long as they are taken: one that is both taken and kept would show here. */
+/* A loop offers halves without waking workers while thieves take them. A half that is both stolen
+ * and kept would be visited twice. */
 static void short_loops_in_a_row_miss_nothing(void **state)
 {
     (void)state;
@@ -88,7 +89,7 @@ static void a_range_may_be_as_long_as_a_size(void **state)
     (void)state;
     filch_pool *pool = watched_pool_of(2);
 
-    /* The body takes the same time for any range, so the chunks grow and grow. */
+    /* The body takes the same time for any range, so the chunks keep growing. */
     for (int i = 0; i < 5; i++) {
         counter sum = {0};
         FILCH_RUN(pool, count_to, &sum, 0, SIZE_MAX);
@@ -117,7 +118,7 @@ static void an_empty_or_reversed_range_calls_nothing(void **state)
     watched_pool_destroy(pool);
 }
 
-/* A body whose cost differs by a factor of thousands, and which loops itself. */
+/* A body whose cost differs by a factor of thousands, and which contains a loop. */
 static void visit_rows(filch_frame *f, void *context, size_t begin, size_t end)
 {
     unsigned char *array = context;
@@ -259,7 +260,7 @@ static void a_fixed_reduction_gives_the_same_bits_with_any_number_of_workers(voi
     }
 }
 
-/* An accumulator larger than what fits on the stack of the loop. */
+/* An accumulator that is too large for the stack of the loop. */
 struct histogram {
     unsigned count[1000];
 };

@@ -35,7 +35,7 @@ static filch_atomic_u32 has_no_memory;
 
 bool filch_fault(enum filch_fault_kind kind)
 {
-    /* relaxed: for the sort that the thread which sets it waits for. */
+    /* relaxed: the thread that sets it waits for the sort that reads it. */
     return kind == FILCH_FAULT_MALLOC && filch_load_relaxed(&has_no_memory);
 }
 
@@ -67,7 +67,7 @@ static size_t key_bytes(size_t size)
     return size < 2 ? 1 : size < 8 ? 2 : 4;
 }
 
-/* As many as there are left, up to four. */
+/* As many bytes as are left, up to four. */
 static size_t place_bytes(size_t size)
 {
     size_t left = size - key_bytes(size);
@@ -212,8 +212,8 @@ static void fill(unsigned char *base, size_t count, size_t size, order_fn *order
         write_element(base + i * size, size, order(&rng, (uint32_t)i, (uint32_t)count), i);
 }
 
-/* The array ends where its memory does, so that a sanitizer sees a step too far, and
- * starts `offset` bytes into it. */
+/* The array starts `offset` bytes into its memory and ends with it, so that a sanitizer sees an
+ * access behind the end. */
 static void check_sorts(filch_pool *pool, size_t count, size_t size, size_t offset, order_fn *order)
 {
     unsigned char *memory = malloc(offset + count * size + (offset + count * size == 0));
@@ -357,7 +357,7 @@ TEST(many_tasks_sort_at_once)
     }
 }
 
-/* ---- What the comparison gets to see --------------------------------------------------------- */
+/* ---- Arguments of the comparison ------------------------------------------------------------- */
 
 typedef struct wide {
     alignas(64) unsigned key;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks that wait, and go on, on whatever thread comes: the library must know on which one. Compiled with everything inlined across files.
+ * Tasks that wait and resume on another thread: the library must notice that the thread has
+ * changed. Compiled with inlining across files.
  *
- * A task that spawned something puts it into the queue of the worker that it believes to be on. If it believed to be on one that it has left, two threads
- * would change what is one's own, and tasks would be lost.
+ * A task that spawns pushes to the queue of its current worker. If the library used the worker from
+ * before the wait, two threads would change data that has one owner, and tasks would be lost.
  */
 #include <filch/filch.h>
 #include <pthread.h>
@@ -23,7 +24,7 @@ static int tick(filch_frame *f, void *arg)
     return 0;
 }
 
-/* Not inlined, like those of the library. */
+/* Not inlined, like the functions of the library that read the thread. */
 __attribute__((noinline)) static pthread_t self(void)
 {
     pthread_t thread = pthread_self();
@@ -68,16 +69,17 @@ int main(void)
 
     if (filch_pool_create(&pool, &options))
         return 1;
-    /* Where other programs have the cores, one thread may be done with all of it before another comes. */
+    /* On a loaded machine one thread may run all tasks before another starts: repeat until one
+     * moves. */
     unsigned long long all, moved = 0;
     unsigned run_count = 0;
     do {
         filch_run(pool, run, &result);
         run_count++;
-        /* relaxed: all have ended. */
+        /* relaxed: all tasks have ended. */
         all = filch_load_relaxed(&ran);
         moved = filch_load_relaxed(&moves);
-    } while (moved == 0 && result == 0 && run_count < 500);
+    } while (moved == 0 && result == 0 && run_count < 100000);
     printf("%llu tasks, %llu moves\n", all, moved);
     if (filch_pool_destroy(pool) || result ||
         all != (unsigned long long)run_count * TASKS * ROUNDS || moved == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Strands and the slabs they lie in: what they cost, where their guards are, what becomes of free ones.
+ * Strands and their slabs: memory use, guard pages, and reuse of free strands.
  */
 #include "strand/strand.h"
 
@@ -21,7 +21,7 @@ static filch_strand *take(filch_strands *list)
     return strand;
 }
 
-/* What a task that waits has touched: some of its stack, and a slot. */
+/* Touch the memory that a waiting task has touched: some of its stack, and a slot. */
 static void fork_and_wait(filch_strand *self)
 {
     volatile char frame[512];
@@ -80,7 +80,7 @@ static bool is_deadly(volatile char *address)
     if (child == 0) {
         struct rlimit no_core = {0, 0};
         setrlimit(RLIMIT_CORE, &no_core);
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer may have its own ideas */
+        signal(SIGSEGV, SIG_DFL); /* a sanitizer may have set a handler */
         *address = 1;
         _exit(0);
     }
@@ -133,7 +133,7 @@ TEST(the_strand_given_last_is_taken_first)
     filch_strands_fini(&list);
 }
 
-/* ---- what they cost ---------------------------------------------------------------------------- */
+/* ---- memory use ------------------------------------------------------------------------------ */
 
 static size_t kib_of(const char *name)
 {
@@ -149,7 +149,7 @@ static size_t kib_of(const char *name)
     return kib;
 }
 
-/* Page tables are memory, too. */
+/* Includes the page tables. */
 static size_t resident_bytes(void)
 {
     return (kib_of("VmRSS:") + kib_of("VmPTE:")) << 10;
@@ -187,7 +187,7 @@ TEST(a_waiting_strand_costs_little_more_than_a_page)
     }
 }
 
-/* Programs with deep and wide trees have so many open tasks; what has no slot cannot be stolen. */
+/* Deep and wide trees have thousands of open tasks, and a task without a slot cannot be stolen. */
 TEST(a_strand_has_thousands_of_slots)
 {
     static const size_t sizes[] = {16 << 10, 320 << 10, 8 << 20};
@@ -216,7 +216,7 @@ TEST(after_a_burst_the_memory_goes_back)
         for (unsigned k = 0; k < count; k++)
             many[k] = start(&list);
         assert_false(filch_strands_trim(&list));
-        /* One that goes on waiting keeps the memory of its slab. */
+        /* The first strand still waits, and keeps the memory of its slab. */
         for (unsigned k = 1; k < count; k++)
             finish(&list, many[k]);
 
@@ -278,7 +278,7 @@ TEST(strands_have_guards_also_when_they_are_made_anew_after_their_memory_went_ba
     filch_strands_fini(&list);
 }
 
-/* ---- at the same time -------------------------------------------------------------------------- */
+/* ---- at the same time ------------------------------------------------------------------------ */
 
 /* Edges
  *   shown   play -> look_at_all   carries the strand's memory. */
@@ -286,7 +286,7 @@ static FILCH_ATOMIC(filch_strand *) shown[2];
 static filch_atomic_u32 playing;
 static filch_strands common;
 
-/* A worker: it takes many, gives them back, and gives pages back, as the other one does. */
+/* A worker: takes many strands, gives them back, and gives pages back. Two of them run at once. */
 static void *play(void *argument)
 {
     const size_t me = (size_t)argument, rounds = TEST_SLOWNESS > 1 ? 2 : 20, count = 1500;
@@ -315,12 +315,12 @@ static void *play(void *argument)
             ;
     }
     free(mine);
-    /* relaxed: the other thread is joined. */
+    /* relaxed: the joins of both threads order the rest. */
     filch_fetch_add_relaxed(&playing, -1u);
     return NULL;
 }
 
-/* A thief, who is late: what it looks at may be busy, free or new by then. */
+/* A late thief: the strand that it looks at may be busy, free or new by then. */
 static void look_at_all(void)
 {
     filch_strand *seen[64] = {NULL};
@@ -358,9 +358,9 @@ TEST(workers_take_give_and_trim_while_thieves_look_on)
     filch_strands_fini(&common);
 }
 
-/* ---- no memory --------------------------------------------------------------------------------- */
+/* ---- no memory ------------------------------------------------------------------------------- */
 
-static int good_calls, bad_calls; /* after the good ones, so many fail */
+static int good_calls, bad_calls; /* after good_calls calls, bad_calls calls fail */
 
 bool filch_fault(enum filch_fault_kind kind TEST_UNUSED)
 {
@@ -378,7 +378,7 @@ TEST(without_memory_there_is_no_strand_and_what_was_there_stays)
     filch_strands list;
     filch_strands_init(&list, NULL, STACK_BYTES);
 
-    /* The slab's own memory, the mapping, the guards. */
+    /* The failing call: the slab's descriptor, the mapping, the guards. */
     for (int i = 0; i < 3; i++) {
         let_fail(i, 1);
         assert_null(filch_strand_take(&list));

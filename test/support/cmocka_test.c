@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stand-in for cmocka, also where there is a cmocka: what holds with one holds with the other. */
+/* The replacement for cmocka, tested also where cmocka is installed. */
 #include "cmocka/cmocka.h"
 
 static uintmax_t calls;
@@ -14,7 +14,7 @@ static const char *text(void)
     return ++calls ? "text" : "";
 }
 
-/* A call that takes an entry or sends one must not do so twice. */
+/* An argument may be a call that receives or sends an entry. */
 static void an_argument_is_evaluated_once(void **state)
 {
     (void)state;

@@ -15,7 +15,7 @@ static const unsigned worker_counts[] = {1, 2, 4, 8};
     for (unsigned at = 0, workers;                                                                 \
          at < COUNT_OF(worker_counts) && (workers = worker_counts[at], 1); at++)
 
-/* Run fn on each of them, as a task, which checks. */
+/* Run fn as a task on a pool of each size. The task does the checks. */
 static TEST_UNUSED void on_pools(filch_fn *fn, void *arg)
 {
     FOR_EACH_COUNT(workers)
@@ -26,7 +26,7 @@ static TEST_UNUSED void on_pools(filch_fn *fn, void *arg)
     }
 }
 
-/* From the test's own thread. */
+/* For the test's own thread. */
 static TEST_UNUSED void open_scope(filch_scope *scope, filch_pool *pool)
 {
     assert_int_equal(filch_scope_open(NULL, scope, pool, NULL), 0);

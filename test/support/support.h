@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tests with several threads share: checks for any stack, counters, latches.
+ * Helpers of tests with several threads: checks for any stack, counters, latches.
  *
- * cmocka's assertions jump out of the test, so they are for the test's own thread and stack. Tasks use
- * CHECK, which ends the program.
+ * cmocka's assertions jump out of the test, so only the test's own thread and stack may use them.
+ * Tasks use CHECK, which ends the program.
  *
  * Edges
- *   opened       latch_open -> latch_wait   carries all that was done before.
+ *   opened       latch_open -> latch_wait   carries all writes before latch_open.
  */
 #ifndef FILCH_TEST_SUPPORT_H
 #define FILCH_TEST_SUPPORT_H
@@ -50,7 +50,7 @@
 #endif
 #endif
 
-/* How many times less a test does where everything is slow. */
+/* The factor by which tests do less with sanitizers, chaos, emulators, or without optimisation. */
 #if defined(TEST_TSAN) || defined(TEST_ASAN) || defined(FILCH_CHAOS) || !defined(__OPTIMIZE__) ||  \
     defined(__aarch64__)
 #define TEST_SLOWNESS 10
@@ -63,7 +63,8 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
 #ifdef TEST_TSAN
-/* The child of a fork() starts threads, and ends without a report of those that it did not inherit. */
+/* The child of a fork() may start threads, and does not report the threads of its parent as
+ * leaks. */
 const char *__tsan_default_options(void);
 TEST_UNUSED const char *__tsan_default_options(void)
 {
@@ -71,7 +72,7 @@ TEST_UNUSED const char *__tsan_default_options(void)
 }
 #endif
 
-/* ---- from the environment ---------------------------------------------------------------------- */
+/* ---- from the environment -------------------------------------------------------------------- */
 
 static TEST_UNUSED uint64_t test_seed(void)
 {
@@ -90,7 +91,7 @@ static TEST_UNUSED double test_seconds(void)
     return text ? atof(text) : 2;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------ */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static TEST_UNUSED void check_failed(const char *what, const char *file, int line)
 {
@@ -99,10 +100,10 @@ static TEST_UNUSED void check_failed(const char *what, const char *file, int lin
     abort();
 }
 
-/* On any thread and any stack. */
+/* For any thread and any stack. */
 #define CHECK(condition) ((condition) ? (void)0 : check_failed(#condition, __FILE__, __LINE__))
 
-/* ---- counters and latches ---------------------------------------------------------------------- */
+/* ---- counters and latches -------------------------------------------------------------------- */
 
 typedef filch_atomic_u64 counter;
 
@@ -124,20 +125,20 @@ static TEST_UNUSED void counter_set(counter *c, uint64_t value)
     filch_store_relaxed(c, value);
 }
 
-/* Closed, until its count of openings is reached. */
+/* A latch is open after `count` calls of latch_open. */
 typedef struct latch {
     filch_atomic_u32 left;
 } latch;
 
 static TEST_UNUSED void latch_init(latch *l, uint32_t count)
 {
-    /* relaxed: nobody else knows it yet. */
+    /* relaxed: no other thread knows the latch yet. */
     filch_store_relaxed(&l->left, count);
 }
 
 static TEST_UNUSED void latch_open(latch *l)
 {
-    /* release [opened]. The latch may be gone after this. */
+    /* release [opened]. A waiting thread may free the latch after this. */
     if (filch_fetch_add_acq_rel(&l->left, -1u) == 1)
         filch_futex_wake(&l->left, INT_MAX);
 }
@@ -157,12 +158,12 @@ static TEST_UNUSED void latch_wait(latch *l)
         filch_futex_wait(&l->left, left, NULL);
 }
 
-/* The machine is small: let the one we wait for run. */
+/* Poll, and yield the core to the thread that is waited for. */
 #define UNTIL(condition)                                                                           \
     while (!(condition))                                                                           \
     sched_yield()
 
-/* Use the CPU for a while that no compiler shortens. */
+/* Use the CPU for a while. The compiler cannot shorten the loop. */
 static TEST_UNUSED void spin(unsigned rounds)
 {
     for (unsigned i = 0; i < rounds; i++)

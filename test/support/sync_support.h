@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of locks and signals share. That somebody waits is seen in the list it stands in.
+ * Helpers of the tests of locks and signals. WAITERS counts the waiting tasks and threads in the
+ * list of the object.
  */
 #ifndef FILCH_TEST_SYNC_SUPPORT_H
 #define FILCH_TEST_SYNC_SUPPORT_H
@@ -24,10 +25,10 @@ static TEST_UNUSED unsigned count_waiters(filch_atomic_u32 *lock, filch_list *li
 
 #define WAITERS(object) count_waiters(&(object)->lock, &(object)->waiters)
 
-/* relaxed: nobody is left who changes it. */
+/* relaxed: no other thread changes the state any more. */
 #define WORD(object) filch_load_relaxed(&(object)->state)
 
-/* What tasks of a test share. */
+/* Shared by the tasks of a test. */
 typedef struct shared {
     filch_mutex mutex;
     filch_rwlock rwlock;
@@ -36,8 +37,8 @@ typedef struct shared {
     filch_event event, gate;
     filch_barrier barrier;
     filch_once once;
-    uint64_t deadline_ns; /* of those who wait until then */
-    uint64_t plain;       /* what a lock protects */
+    uint64_t deadline_ns; /* of the waits with a deadline */
+    uint64_t plain;       /* protected by a lock */
     counter a, b, c;
 } shared;
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The watchdog itself: what a test that hangs leaves behind. */
+/* The watchdog itself: the report of a test that hangs. */
 #include "child.h"
 
 #include <filch/task.h>
 
 /*
- * A stolen task that never ends. It starts the watchdog once its forker is suspended in the join: the
- * short limit must not pass before the hang that the report shows.
+ * A stolen task that never ends. It starts the watchdog once its forker is suspended in the join,
+ * so that the short limit cannot pass before the hang that the report shows.
  */
 static void never_end(filch_frame *f TEST_UNUSED, void *slot)
 {

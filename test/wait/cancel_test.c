@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How scopes end early: errors, cancellation, deadlines; and shields against it.
+ * Scopes that end early: by errors, cancellation, deadlines; and shields against cancellation.
  */
 #include "scope_support.h"
 
 #include <filch/future.h>
 
-/* ---- errors ------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static int wait_long(filch_frame *f, void *never)
 {
@@ -65,7 +65,7 @@ static bool has_waiters(filch_future *future)
     return has_some;
 }
 
-/* ---- cancellation ------------------------------------------------------------------------------ */
+/* ---- cancellation ---------------------------------------------------------------------------- */
 
 static void cancel_all(filch_frame *f, void *arg)
 {
@@ -122,7 +122,7 @@ static void cancel_forks(filch_frame *f, void *arg)
     for (int i = 0; i < 10; i++)
         filch_yield(f);
     filch_scope_cancel(&scope);
-    /* It may not have begun. */
+    /* The task may not have started. */
     CHECK(filch_scope_close(f, &scope) == -ECANCELED);
     CHECK(counter_get(&ran) == 0 || counter_get(&ran) == 3);
 }
@@ -231,7 +231,7 @@ TEST(a_plain_thread_may_cancel)
     on_pools(cancel_from_outside, NULL);
 }
 
-/* ---- deadlines --------------------------------------------------------------------------------- */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 
 static void pass_deadline(filch_frame *f, void *arg)
 {
@@ -278,7 +278,7 @@ static int compute_until_cancelled(filch_frame *f, void *arg)
     return 0;
 }
 
-/* Nobody is idle who would look at the clock. */
+/* No idle worker watches the timers. */
 TEST(a_deadline_reaches_tasks_that_compute_on_all_workers)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
@@ -308,7 +308,7 @@ static int close_computing(filch_frame *f, void *depth)
     return filch_scope_close(f, &scope);
 }
 
-/* Those who close the scopes in between have no worker to run on. */
+/* The tasks that close the inner scopes have no worker to run on. */
 TEST(a_deadline_reaches_tasks_that_compute_in_scopes_inside_of_scopes)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Waits at channels that end otherwise: closed, too late, cancelled; and who is the last. */
+/* Waits at channels that end by a close, a deadline or a cancellation; and freeing a channel. */
 #include "channel_support.h"
 
 TEST(what_is_left_in_a_channel_that_is_closed_is_for_those_who_wait)
@@ -33,7 +33,7 @@ TEST(what_is_left_in_a_channel_that_is_closed_is_for_those_who_wait)
     watched_pool_destroy(pool);
 }
 
-/* Tasks and threads in turn. */
+/* Six calls wait, of tasks and of threads in turn; then the channel is closed. */
 static void close_over(filch_pool *pool, filch_channel *channel, bool is_send)
 {
     one_call calls[6];
@@ -192,7 +192,7 @@ TEST(who_learns_of_the_end_may_destroy_the_channel_at_once)
         assert_int_equal(c.value, 6);
         assert_int_equal(c.result, -EPIPE);
 
-        /* The same with the one entry that it is for. */
+        /* The receiver destroys a channel that was made for one entry. */
         c = (one_call){
             .channel = channel_of(sizeof(int), (size_t)i % 2), .is_send = true, .value = i};
         int value = -1;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Channels to test, calls of tasks and of threads, and when they wait.
+ * Channels to test, calls by tasks and by threads, and polling until calls wait.
  */
 #ifndef FILCH_TEST_CHANNEL_SUPPORT_H
 #define FILCH_TEST_CHANNEL_SUPPORT_H
@@ -26,7 +26,7 @@ static TEST_UNUSED unsigned length(filch_channel *channel, filch_waiters *list)
     return count;
 }
 
-/* Go on when so many wait. */
+/* Return when `count` calls wait. */
 static TEST_UNUSED void until_senders(filch_channel *channel, unsigned count)
 {
     UNTIL(length(channel, &channel->senders) == count);
@@ -64,7 +64,7 @@ static TEST_UNUSED void *call_on_thread(void *arg)
     return NULL;
 }
 
-/* So many tasks wait to receive from a channel with room for so many, and get what the caller sends. */
+/* Spawn `count` tasks that receive from the channel, and return when all of them wait. */
 static TEST_UNUSED void let_wait(filch_scope *scope, one_call *calls, unsigned count,
                                  filch_channel *channel)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Channels: what they promise to tasks and to threads. */
+/* Channels: the promises to tasks and to threads. */
 #include "channel_support.h"
 
-/* ---- one thread -------------------------------------------------------------------------------- */
+/* ---- one thread ------------------------------------------------------------------------------ */
 
 TEST(entries_come_out_in_the_order_in_which_they_went_in)
 {
@@ -104,7 +104,7 @@ TEST(a_thread_waits_until_its_deadline_and_has_sent_and_received_nothing)
     filch_channel_destroy(channel);
 }
 
-/* ---- those who wait ---------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 TEST(without_capacity_sender_and_receiver_meet)
 {
@@ -241,7 +241,7 @@ FILCH_TASK(int, sum_of_forked, (filch_channel *, channel), (int, depth))
 
 TEST(a_task_may_wait_for_what_it_has_forked)
 {
-    /* What does not fit into a deque is run by its join, which comes after the wait. */
+    /* A fork that does not fit into the deque runs at its join, which comes after the wait. */
     const char *deque = getenv("FILCH_DEQUE");
     if (deque && strcmp(deque, "abp:3") == 0) {
         print_message("skipped: a deque of 3 does not hold what is forked\n");
@@ -260,7 +260,7 @@ TEST(a_task_may_wait_for_what_it_has_forked)
     }
 }
 
-/* ---- sizes and pools --------------------------------------------------------------------------- */
+/* ---- sizes and pools ------------------------------------------------------------------------- */
 
 enum { SIZE_LARGEST = 70 };
 

@@ -2,12 +2,13 @@
 /* Channels with senders and receivers of all sorts. */
 #include "channel_support.h"
 
-/* Senders and receivers of all sorts; whatever a call said was sent is received, once, and in the order of its sender. */
+/* Every entry of a successful send is received once, and the entries of one sender arrive in
+ * order. */
 enum { SIDES = 6 };
 
 typedef struct traffic {
     filch_channel *channel;
-    unsigned count; /* of entries of each sender */
+    unsigned count; /* entries per sender */
     counter sent, sent_sum, received, received_sum;
 } traffic;
 

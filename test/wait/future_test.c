@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Futures, sleep and yield: waits that leave the strand, and those of plain threads.
+ * Futures, sleep and yield: waits of tasks, which suspend the strand, and of plain threads.
  */
 #include "pools.h"
 
 #include <filch/future.h>
 
-/* ---- values ------------------------------------------------------------------------------------ */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 TEST(a_complete_future_has_its_value_again_and_again)
 {
@@ -38,7 +38,7 @@ static void *set_late(void *arg)
 {
     filch_future **both = arg;
     void *value;
-    /* The other side says when it is there; then it waits, or is about to. */
+    /* When the first future is complete, the other side waits, or is about to. */
     CHECK(filch_future_get(NULL, both[0], &value) == 0);
     CHECK(filch_future_set(both[1], value, 0));
     return NULL;
@@ -68,7 +68,7 @@ TEST(a_plain_thread_waits_for_what_another_completes)
     await_from_thread(NULL, &watchdog);
 }
 
-/* ---- a task's own fork completes it ------------------------------------------------------------ */
+/* ---- a task's own fork completes it ---------------------------------------------------------- */
 
 static void set_one(filch_frame *f, void *future)
 {
@@ -96,7 +96,7 @@ TEST(a_task_may_wait_for_what_its_own_fork_will_do)
     on_pools(await_own_child, NULL);
 }
 
-/* ---- many waiters ------------------------------------------------------------------------------ */
+/* ---- many waiters ---------------------------------------------------------------------------- */
 
 #define WAITERS 200
 
@@ -143,7 +143,7 @@ TEST(all_who_wait_for_a_future_are_woken)
     on_pools(wake_many, NULL);
 }
 
-/* ---- async ------------------------------------------------------------------------------------- */
+/* ---- async ----------------------------------------------------------------------------------- */
 
 static int half_of(filch_frame *f, void *arg, void **value)
 {
@@ -176,7 +176,7 @@ TEST(async_brings_back_the_value_or_the_error_of_its_task)
     on_pools(async_both, NULL);
 }
 
-/* ---- time -------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void sleep_and_look(filch_frame *f, void *arg)
 {
@@ -257,7 +257,7 @@ TEST(a_deadline_and_a_completion_at_once_end_one_wait)
     on_pools(race_deadline, NULL);
 }
 
-/* ---- the last worker sleeps -------------------------------------------------------------------- */
+/* ---- the last worker sleeps ------------------------------------------------------------------ */
 
 static void *complete_in_turns(void *arg)
 {
@@ -297,14 +297,14 @@ TEST(a_completion_from_outside_finds_a_worker_though_all_sleep)
     }
 }
 
-/* ---- fairness ---------------------------------------------------------------------------------- */
+/* ---- fairness -------------------------------------------------------------------------------- */
 
 static filch_atomic_u32 stop;
 
 static int yield_until_stopped(filch_frame *f, void *arg)
 {
     (void)arg;
-    /* relaxed: ordered by nothing, seen some time. */
+    /* relaxed: a sign to stop, which orders nothing. */
     while (!filch_load_relaxed(&stop))
         filch_yield(f);
     return 0;

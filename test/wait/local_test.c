@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values that travel with tasks.
+ * Task-local values: forked and spawned tasks inherit them.
  */
 #include "scope_support.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Periods: beats at fixed times, whatever each of them takes. Time goes on, whatever else comes.
+ * Periods: beats at fixed times, however long the work between them takes. Signals do not stop
+ * timers.
  */
 #include "sync_support.h"
 
@@ -21,7 +22,7 @@ TEST(a_period_does_not_drift_and_counts_what_was_missed)
         assert_int_equal(period.next_ns, start_ns + (i + 1 + period.missed) * 2000000);
     }
 
-    /* Long ago, with a long period. */
+    /* A period that started long ago, with long beats. */
     uint64_t long_ns = start_ns / 4;
     filch_period_init(&period, start_ns - 2 * long_ns - long_ns / 2, long_ns);
     assert_int_equal(filch_period_wait(NULL, &period), 0);

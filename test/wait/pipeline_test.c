@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* Pipelines: every item goes through every stage, in order where that was asked for, and no more at once than may. */
+/* Pipelines: every item passes every stage, in order if the stage asks for it, and within its
+ * width. */
 #include "watchdog.h"
 
 #include <filch/channel.h>
 #include <filch/pipeline.h>
 
-/* Items are numbers from 1 on. */
+/* Items are the numbers from 1. */
 static void *item_of(uintptr_t number)
 {
     return (void *)number;
 }
 
-/* ---- stages ------------------------------------------------------------------------------------ */
+/* ---- stages ---------------------------------------------------------------------------------- */
 
 typedef struct source {
     uintptr_t made, last;
-    bool ends_with_last; /* says so with the last item, and not after it */
+    bool ends_with_last; /* returns FILCH_PIPELINE_END with the last item, not after it */
     counter calls;
 } source;
 
-/* Of width 1. */
+/* A stage of width 1. */
 static int make(filch_frame *f TEST_UNUSED, void *context, void **item)
 {
     source *s = context;
@@ -31,11 +32,11 @@ static int make(filch_frame *f TEST_UNUSED, void *context, void **item)
     return s->ends_with_last && s->made == s->last ? FILCH_PIPELINE_END : 0;
 }
 
-/* Who is in a stage at once. */
+/* Counts the calls of a stage that run at once. */
 typedef struct stage_watch {
     counter inside, most, calls, sum;
     unsigned spins;
-    uintptr_t fails_at; /* with -EIO */
+    uintptr_t fails_at; /* the item at which it returns -EIO */
 } stage_watch;
 
 static int pass(filch_frame *f, void *context, void **item)
@@ -56,7 +57,7 @@ static int pass(filch_frame *f, void *context, void **item)
     return (uintptr_t)*item == w->fails_at ? -EIO : 0;
 }
 
-/* Of width 1: plain data, which the gate must carry. */
+/* A stage of width 1: plain data, which the pipeline must hand from call to call. */
 typedef struct sink {
     uintptr_t count, sum, last;
     bool is_in_order;
@@ -81,7 +82,7 @@ static uintptr_t sum_to(uintptr_t n)
     return n * (n + 1) / 2;
 }
 
-/* ---- what holds -------------------------------------------------------------------------------- */
+/* ---- promises -------------------------------------------------------------------------------- */
 
 TEST(every_item_goes_through_all_stages_and_leaves_in_order)
 {
@@ -194,7 +195,7 @@ TEST(a_later_stage_may_end_the_stream)
     watched_pool_destroy(pool);
 }
 
-/* Several at once make items. */
+/* Several calls make items at once. */
 typedef struct shared_source {
     counter next;
     uint64_t last;
@@ -229,7 +230,7 @@ TEST(the_first_stage_may_be_wide)
     watched_pool_destroy(pool);
 }
 
-/* ---- errors ------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static void discard(void *context, void *item)
 {
@@ -358,7 +359,7 @@ TEST(what_cannot_be_is_an_error)
     watched_pool_destroy(pool);
 }
 
-/* ---- stages that wait, pipelines in pipelines -------------------------------------------------- */
+/* ---- stages that wait, pipelines in pipelines ------------------------------------------------ */
 
 static int run_inner(filch_frame *f, void *context, void **item)
 {
@@ -393,7 +394,7 @@ TEST(a_stage_may_run_a_pipeline)
     watched_pool_destroy(pool);
 }
 
-/* Random pipelines, with stages of all sorts. */
+/* Random pipelines, with all kinds of stages. */
 TEST(whatever_the_stages_are_all_items_arrive)
 {
     const uint64_t end_ns = filch_after_ns((uint64_t)(test_seconds() * 1e9));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the tests of scopes share.
+ * Helpers of the tests of scopes.
  */
 #ifndef FILCH_TEST_SCOPE_SUPPORT_H
 #define FILCH_TEST_SCOPE_SUPPORT_H
@@ -15,7 +15,7 @@ static TEST_UNUSED void open_with(filch_scope *scope, filch_frame *f, filch_scop
 
 static TEST_UNUSED counter ran;
 
-/* With the error that it has been given, if any. */
+/* Returns the error at `arg`, or 0 without one. */
 static TEST_UNUSED int count_one(filch_frame *f, void *arg)
 {
     (void)f;

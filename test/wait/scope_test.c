@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Scopes: tasks that they own, how many at once, and pools that are destroyed.
+ * Scopes: the tasks that they own, limits on their number, and pools that are destroyed.
  */
 #include "scope_support.h"
 
 #include <filch/future.h>
 
-/* ---- tasks ------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 static void spawn_many(filch_frame *f, void *arg)
 {
@@ -154,7 +154,7 @@ TEST(scopes_nest)
     on_pools(nest_deep, NULL);
 }
 
-/* ---- limit ------------------------------------------------------------------------------------- */
+/* ---- limit ----------------------------------------------------------------------------------- */
 
 static counter running, most;
 
@@ -202,7 +202,7 @@ static int spawn_two(filch_frame *f, void *arg)
     return 0;
 }
 
-/* All of them might wait for their own end. */
+/* If they waited, all of them might wait for each other to end. */
 TEST(tasks_that_spawn_into_their_own_scope_do_not_wait_for_its_limit)
 {
     FOR_EACH_COUNT(workers)
@@ -223,7 +223,7 @@ TEST(tasks_that_spawn_into_their_own_scope_do_not_wait_for_its_limit)
     }
 }
 
-/* ---- pools that are destroyed ------------------------------------------------------------------ */
+/* ---- pools that are destroyed ---------------------------------------------------------------- */
 
 static void wait_a_little(filch_frame *f, void *arg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Select: one of several things happens, and no other. */
+/* Select: exactly one of several cases happens. */
 #include "wait/channel.h"
 #include "wait/future.h"
 
@@ -51,7 +51,7 @@ static void *select_on_thread(void *arg)
     return NULL;
 }
 
-/* ---- without waiting --------------------------------------------------------------------------- */
+/* ---- without waiting ------------------------------------------------------------------------- */
 
 TEST(what_can_be_done_is_done_and_nothing_else)
 {
@@ -177,7 +177,7 @@ TEST(of_several_that_can_be_done_each_is_chosen_about_as_often)
         cases[i] = filch_case_receive(channels[i], &value);
         assert_int_equal(filch_channel_try_send(channels[i], &value), 0);
     }
-    cases[CASES] = filch_case_receive(channels[1], &value); /* twice as often */
+    cases[CASES] = filch_case_receive(channels[1], &value); /* the same channel a second time */
 
     for (int i = 0; i < ROUNDS; i++) {
         int chosen = filch_select(NULL, cases, CASES + 1);
@@ -186,7 +186,7 @@ TEST(of_several_that_can_be_done_each_is_chosen_about_as_often)
         assert_int_equal(filch_channel_try_send(cases[chosen].channel, &value), 0);
     }
 
-    /* Far from what chance would do once in a million runs. */
+    /* Chance leaves this range in less than one of a million runs. */
     for (unsigned i = 0; i <= CASES; i++)
         assert_in_range(chosen_count[i], ROUNDS / (CASES + 1) * 3 / 4,
                         ROUNDS / (CASES + 1) * 5 / 4);
@@ -194,9 +194,9 @@ TEST(of_several_that_can_be_done_each_is_chosen_about_as_often)
         filch_channel_destroy(channels[i]);
 }
 
-/* ---- those who wait ---------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
-/* A select over a channel to send, one to receive, a future; and the test does one of them. */
+/* A select waits to send, to receive, and for a future. The test lets one of them happen. */
 static void let_one_come(filch_pool *pool, int which, bool is_task, bool by_close)
 {
     filch_channel *out = channel_of(0), *in = channel_of(0);
@@ -330,7 +330,7 @@ TEST(a_select_does_not_meet_itself_but_another)
     watched_pool_destroy(pool);
 }
 
-/* ---- await_any --------------------------------------------------------------------------------- */
+/* ---- await_any ------------------------------------------------------------------------------- */
 
 typedef struct any {
     filch_future *const *futures;
@@ -365,7 +365,7 @@ TEST(await_any_returns_the_one_that_is_complete)
         filch_future_set(&storage[which], NULL, 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         assert_int_equal(a.chosen, which);
-        /* What is complete comes before a time that has passed. */
+        /* A complete future wins over a deadline that has passed. */
         assert_int_equal(filch_future_wait_any(NULL, futures, 64, 0), which);
     }
 
@@ -379,7 +379,8 @@ TEST(await_any_returns_the_one_that_is_complete)
     watched_pool_destroy(pool);
 }
 
-/* A future lives on the stack of who selects: whoever completes it must have let go of it when the select returns. */
+/* When the select returns, its caller may free the future. By then, the task that completed it must
+ * not touch it any more. */
 static int complete(filch_frame *f TEST_UNUSED, void *arg)
 {
     CHECK(filch_future_set(arg, NULL, 0));
@@ -405,9 +406,9 @@ TEST(a_future_may_be_gone_when_the_select_has_returned)
     watched_pool_destroy(pool);
 }
 
-/* ---- stress ------------------------------------------------------------------------------------ */
+/* ---- stress ---------------------------------------------------------------------------------- */
 
-/* All send and receive on all channels, by selects of everything; what was sent is received. */
+/* All peers select over sends and receives on all channels. Every sent entry is received. */
 enum { PEERS = 6, CHANNELS = 3 };
 
 typedef struct crowd {
@@ -438,7 +439,7 @@ static int mingle(filch_frame *f, void *arg)
         for (unsigned k = 0; k < CHANNELS; k++) {
             unsigned first = (unsigned)filch_rng_below(&p->rng, CHANNELS);
             filch_channel *channel = c->channels[is_done ? k : first];
-            /* Whoever is done only receives, until all are. */
+            /* A peer that is done only receives, until all are done. */
             if (!is_done)
                 cases[count++] = filch_case_send(channel, &out);
             cases[count++] = filch_case_receive(channel, &in);

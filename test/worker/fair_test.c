@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nobody waits for ever: tasks that yield, or sleep for a moment, again and again do not keep others from being begun or resumed.
+ * Fairness: tasks that yield, or sleep for a moment, again and again do not keep other tasks from
+ * starting or resuming.
  */
 #include "watchdog.h"
 
@@ -26,7 +27,7 @@ static void stop_all(void)
 static void reset(void)
 {
     event = (filch_event){.state = {0}};
-    /* relaxed: nobody else is there. */
+    /* relaxed: there is no other thread. */
     filch_store_relaxed(&is_over, 0);
 }
 
@@ -92,7 +93,7 @@ static int fork_and_wait(filch_frame *f, void *arg)
     return 0;
 }
 
-/* With others of that kind before and after it. */
+/* Tasks that yield are spawned before and after the task that forks. */
 TEST(the_forks_of_a_task_that_waits_are_run_beside_tasks_that_yield)
 {
     for (unsigned workers = 1; workers <= 2; workers++)
@@ -119,7 +120,7 @@ static int spawn_all(filch_frame *f, void *scope)
     return filch_scope_spawn(f, scope, fork_and_wait, NULL);
 }
 
-/* So many that some of them are always due. */
+/* There are so many sleepers that some are always due. */
 TEST(what_is_submitted_begins_beside_tasks_that_sleep_for_a_moment)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
@@ -133,7 +134,7 @@ TEST(what_is_submitted_begins_beside_tasks_that_sleep_for_a_moment)
         assert_int_equal(filch_submit(pool, stop, NULL), 0);
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
 
-        /* And what a task spawns. */
+        /* Tasks that a task spawns start, too. */
         reset();
         assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
         assert_int_equal(filch_scope_spawn(NULL, &scope, spawn_all, &scope), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where memory is missing: an error, or less of it, and nothing is lost.
+ * Allocations fail: the call returns an error or does with less memory, and nothing is lost.
  */
 #include "fault_support.h"
 
@@ -44,7 +44,7 @@ TEST(a_task_for_which_memory_is_missing_is_not_submitted)
         assert_int_equal(filch_pool_wait(pool), 0);
         assert_int_equal(counter_get(&c), 0);
 
-        /* Others do not need it. */
+        /* filch_run needs no memory. */
         assert_int_equal(filch_run(pool, tree_of_depth_8, &c), 0);
         assert_int_equal(counter_get(&c), TREE_8);
         fail_never();
@@ -55,9 +55,9 @@ TEST(a_task_for_which_memory_is_missing_is_not_submitted)
     }
 }
 
-/* ---- streams ----------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
-/* More datagrams come than there is memory to keep: those that are received have no gap before the error. */
+/* More datagrams arrive than there is memory for: no datagram is missing before the error. */
 static void receive_too_many(filch_frame *f, void *arg)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -99,9 +99,9 @@ TEST(a_stream_that_has_lost_something_has_no_gap)
     }
 }
 
-/* ---- channels and pipelines -------------------------------------------------------------------- */
+/* ---- channels and pipelines ------------------------------------------------------------------ */
 
-/* Sanitizers have books of their own, and tell of a leak at the end. */
+/* 0 with sanitizers, whose malloc does not count here. They report leaks at the end. */
 static size_t bytes_in_use(void)
 {
     return TEST_SLOWNESS > 1 ? 0 : mallinfo2().uordblks;
@@ -112,7 +112,8 @@ TEST(a_channel_for_which_memory_is_missing_is_not_created)
     filch_channel *channel = NULL;
     int value = 1;
 
-    /* What malloc keeps of one that is gone counts as in use. */
+    /* malloc caches the memory of a freed channel, and counts it as in use: fill the cache
+     * first. */
     assert_int_equal(filch_channel_create(&channel, sizeof value, 1), 0);
     filch_channel_destroy(channel);
     channel = NULL;
@@ -125,7 +126,7 @@ TEST(a_channel_for_which_memory_is_missing_is_not_created)
     }
     assert_int_equal(bytes_in_use(), before);
 
-    /* One that is there needs no more. */
+    /* An existing channel needs no more memory. */
     fail_never();
     assert_int_equal(filch_channel_create(&channel, sizeof value, 1), 0);
     fail_from(FILCH_FAULT_MALLOC, 0);
@@ -155,7 +156,7 @@ static int use_item(filch_frame *f, void *used, void **item)
     return 0;
 }
 
-TEST(a_pipeline_for_which_memory_is_missing_calls_no_stage_and_with_little_it_has_fewer_tokens)
+TEST(a_pipeline_without_memory_calls_no_stage_and_with_little_it_has_fewer_tokens)
 {
     for (unsigned workers = 1; workers <= 4; workers++) {
         filch_pool *pool = watched_pool_of(workers);
@@ -163,7 +164,8 @@ TEST(a_pipeline_for_which_memory_is_missing_calls_no_stage_and_with_little_it_ha
         const filch_stage stages[] = {{make_item, &made, 1, false}, {use_item, &used, 0, true}};
         size_t before = 0;
 
-        /* The pipeline itself, and its first token. What malloc keeps for the next time counts as in use, so a little does not count. */
+        /* The failing allocation: the pipeline itself, or its first token. malloc counts cached
+         * memory as in use, so the check allows for a little. */
         for (uint32_t i = 0; i < 100; i++) {
             if (i == 20)
                 before = bytes_in_use();
@@ -177,7 +179,7 @@ TEST(a_pipeline_for_which_memory_is_missing_calls_no_stage_and_with_little_it_ha
             counter_set(&used, 0);
             fail_from(FILCH_FAULT_MALLOC, i);
             int err = filch_pipeline_run(NULL, pool, stages, 2, NULL);
-            /* Threads that start and strands ask for memory, too; a token without a strand is an error. */
+            /* New threads and strands allocate, too, and a token without a strand is an error. */
             assert_true(err == 0 || err == -ENOMEM);
             assert_true(err || counter_get(&made) == ITEMS);
             assert_true(err || counter_get(&used) == ITEMS);
@@ -210,7 +212,7 @@ int main(void)
         cmocka_unit_test(a_stream_that_has_lost_something_has_no_gap),
         cmocka_unit_test(a_channel_for_which_memory_is_missing_is_not_created),
         cmocka_unit_test(
-            a_pipeline_for_which_memory_is_missing_calls_no_stage_and_with_little_it_has_fewer_tokens),
+            a_pipeline_without_memory_calls_no_stage_and_with_little_it_has_fewer_tokens),
         cmocka_unit_test(a_pool_works_without_memory_for_signal_stacks),
     };
     fail_never();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What fails, and when; and tasks that are to be done all the same. Include it once, in a test that is linked with the library that asks (FAULTS).
+ * Which calls fail, and when; and tasks that run all the same. For tests that are linked with the
+ * library that calls filch_fault (FAULTS). It defines filch_fault, so one file includes it.
  */
 #ifndef FILCH_TEST_FAULT_SUPPORT_H
 #define FILCH_TEST_FAULT_SUPPORT_H
@@ -11,12 +12,12 @@
 
 #define NEVER UINT32_MAX
 
-/* Per kind: how often it was asked for, and from which and until which time on it fails. */
+/* Per kind of fault: the number of calls so far, and the first and the last call that fail. */
 static filch_atomic_u32 asked[3], first[3], last[3];
 
 bool filch_fault(enum filch_fault_kind kind)
 {
-    /* relaxed: set before the threads that ask are started. */
+    /* relaxed: set before the threads that call this start. */
     uint32_t n = filch_fetch_add_relaxed(&asked[kind], 1);
     return n >= filch_load_relaxed(&first[kind]) && n <= filch_load_relaxed(&last[kind]);
 }
@@ -42,11 +43,11 @@ static TEST_UNUSED void fail_never(void)
 
 static TEST_UNUSED uint32_t times_asked(enum filch_fault_kind kind)
 {
-    /* relaxed: read when all is done. */
+    /* relaxed: read when all threads are done. */
     return filch_load_relaxed(&asked[kind]);
 }
 
-/* ---- work -------------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
 FILCH_TASK(void, tree, (counter *, c), (int, depth))
 {

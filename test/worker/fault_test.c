@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where there are no threads or no address space, a pool says so or does with less: it neither hangs
- * nor loses a task. Memory is in fault_memory_test.c.
+ * No threads can be started, or no address space is left: a pool returns an error or does with
+ * less. It neither hangs nor loses a task. fault_memory_test.c lets allocations fail.
  *
- * What may hang runs in a child process with an alarm, so that the other tests run all the same.
+ * Tests that might hang run in a child process, so that the other tests run all the same.
  */
 #include "fault_support.h"
 
@@ -11,7 +11,7 @@
 
 typedef struct work {
     unsigned workers;
-    uint32_t from; /* the first that fails */
+    uint32_t from; /* the first call that fails */
     filch_pool *pool;
     counter *c;
     latch *hold;
@@ -43,7 +43,7 @@ static void *use(void *arg)
     return NULL;
 }
 
-/* By this thread alone, then by three at once. */
+/* Use the pool from this thread alone, then from three threads at once. */
 static void use_the_pool(work *w)
 {
     counter c = {0};
@@ -72,7 +72,7 @@ static void assert_ends_well(void (*fn)(void *), work w, const char *what)
     assert_exit_code(&c, 0);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void use_with_few_threads(void *arg)
 {
@@ -110,7 +110,8 @@ TEST(without_threads_a_submitted_task_has_been_run_on_return)
 
 #define ROUNDS 2000
 
-/* Wait until both have come `count` times, without the kernel, which would let one go long before the other. */
+/* Wait until both threads have arrived `count` times. A futex would release one long before the
+ * other. */
 static void meet(counter *arrived, uint64_t count)
 {
     counter_add(arrived, 1);
@@ -119,12 +120,12 @@ static void meet(counter *arrived, uint64_t count)
             sched_yield();
 }
 
-/* Away from what the threads read at the same time. */
+/* On cache lines of their own. */
 static struct {
     counter arrived __attribute__((aligned(FILCH_CACHE_LINE)));
 } at_start, at_end;
 
-/* One task by each thread at about the same time, and then nobody comes by any more. */
+/* Both threads submit one task at about the same time, and no later call helps the pool. */
 static void *submit_in_rounds(void *arg)
 {
     work *w = arg;
@@ -137,7 +138,7 @@ static void *submit_in_rounds(void *arg)
         CHECK(filch_submit(w->pool, count_one, w->c) == 0);
         meet(&at_end.arrived, i);
         CHECK(counter_get(w->c) >= 2 * i);
-        /* With a busy machine one round may take as long as others have their turn. */
+        /* On a loaded machine one round may take several time slices of other programs. */
         if (i % 16 == 0)
             child_kick();
     }
@@ -169,22 +170,22 @@ TEST(without_threads_no_task_is_left_when_several_submit_at_once)
 }
 
 /*
- * The new thread may have worked and gone to sleep before its creator's call returns: then the next one to need
- * it wakes that thread, and does not start a second on the same seat.
+ * A new thread may run a task and fall asleep before pthread_create returns in its creator. The
+ * next thread that needs a worker must wake it, and not start a second thread on the same seat.
  */
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
                           void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
                           void *arg);
 
-/* Whom the next call that creates a thread waits for. */
+/* The next call of pthread_create waits for this latch before it returns. */
 static FILCH_ATOMIC(latch *) hold_creator;
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
                           void *arg)
 {
     int err = __real_pthread_create(thread, attr, main, arg);
-    /* acq_rel: only one is held. */
+    /* acq_rel: only one call is held. */
     latch *hold = filch_exchange_acq_rel(&hold_creator, NULL);
     if (hold)
         latch_wait(hold);
@@ -201,7 +202,7 @@ static void on_start(void *context TEST_UNUSED, unsigned worker_index)
 static void *submit_one(void *arg)
 {
     work *w = arg;
-    /* relaxed: for this thread itself, which is about to create one. */
+    /* relaxed: this thread itself calls pthread_create next. */
     filch_store_relaxed(&hold_creator, w->hold);
     CHECK(filch_submit(w->pool, count_one, w->c) == 0);
     return NULL;
@@ -222,7 +223,7 @@ static void start_slowly(void *arg)
     w->c = &c;
     w->hold = &hold;
     CHECK(__real_pthread_create(&creator, NULL, submit_one, w) == 0);
-    /* Its task is complete, and the thread about to sleep: its seat is free. */
+    /* The new thread has run its task and is about to sleep: its seat is free. */
     do {
         sched_yield();
         CHECK(filch_pool_counters(w->pool, &counters) == 0);
@@ -244,7 +245,7 @@ TEST(a_seat_never_gets_a_second_thread)
     assert_ends_well(start_slowly, (work){.workers = 1}, "a slow start");
 }
 
-/* ---- address space ----------------------------------------------------------------------------- */
+/* ---- address space --------------------------------------------------------------------------- */
 
 TEST(a_pool_without_its_first_strand_is_not_created)
 {
@@ -300,7 +301,7 @@ TEST(a_lack_of_strands_and_threads_costs_parallelism_only)
                              (work){.workers = workers, .from = strands}, "no strand");
 }
 
-/* A run inside of a run needs a second strand. */
+/* A filch_run inside of a filch_run needs a second strand. */
 static void run_inside(filch_frame *f TEST_UNUSED, void *arg)
 {
     work *w = arg;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stack that overflows: the pool that was asked to says which strand it was, and the signal takes its course.
+ * Stack overflow: a pool with report_overflow names the strand; then SIGSEGV is handled as without
+ * it.
  */
 #include "child.h"
 
 #define STACK_KIB 256
 
 #ifdef TEST_ASAN
-/* The handlers under test are ours. */
+/* Keep AddressSanitizer's handler out of the way of the one under test. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -15,11 +16,11 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* Small frames, and ones that reach over a page. */
+/* Small frames, and frames larger than a page. */
 typedef struct depth {
     unsigned frame_bytes;
     bool is_reported, is_submitted;
-    int handled_by; /* an exit code: by a handler that was there before; 0: by none */
+    int handled_by; /* the exit code of the program's own handler; 0: no handler */
 } depth;
 
 static volatile bool for_ever = true;
@@ -113,7 +114,7 @@ TEST(an_overflow_is_the_end_of_the_program_without_a_report_too)
         ended c = run_in_child(overflow_in_pool, &d);
 
         assert_true(has_ended_by(&c, SIGSEGV));
-        assert_null(strstr(c.text, "filch:")); /* an emulator may say something */
+        assert_null(strstr(c.text, "filch:")); /* an emulator may print something else */
     }
 }
 
@@ -132,7 +133,7 @@ TEST(a_handler_that_was_there_before_is_called_after_the_report)
     }
 }
 
-/* Any other fault is no overflow. */
+/* Other faults are not reported as overflows. */
 static void write_to_null(filch_frame *f TEST_UNUSED, void *arg)
 {
     *(volatile char *)arg = 1;
@@ -175,14 +176,14 @@ static void compare_actions(void *arg TEST_UNUSED)
     CHECK(sigaction(SIGSEGV, NULL, &before) == 0);
     CHECK(sigaltstack(NULL, &stack_before) == 0);
 
-    /* Without the option nothing is installed. */
+    /* Without the option, no handler is installed. */
     CHECK(filch_pool_create(&pool, &quiet) == 0);
     CHECK(filch_run(pool, do_nothing, NULL) == 0);
     CHECK(sigaction(SIGSEGV, NULL, &now) == 0);
     CHECK(is_same_action(&before, &now));
     CHECK(filch_pool_destroy(pool) == 0);
 
-    /* With it, until the last pool that has it. */
+    /* With the option, the handler stays until the last such pool is destroyed. */
     CHECK(filch_pool_create(&pool, &loud) == 0);
     CHECK(filch_pool_create(&second, &loud) == 0);
     CHECK(sigaction(SIGSEGV, NULL, &now) == 0);
@@ -195,7 +196,7 @@ static void compare_actions(void *arg TEST_UNUSED)
     CHECK(sigaction(SIGSEGV, NULL, &now) == 0);
     CHECK(is_same_action(&before, &now));
 
-    /* The caller's thread has the signal stack it had. */
+    /* The signal stack of the calling thread is as before. */
     CHECK(sigaltstack(NULL, &stack_now) == 0);
     CHECK(stack_now.ss_flags == stack_before.ss_flags && stack_now.ss_sp == stack_before.ss_sp);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools and fork(): the child uses what it inherited, or is told that it cannot; it never hangs.
+ * Pools and fork(): the child uses the inherited objects, or gets an error; it never hangs.
  */
 #include "pool_support.h"
 
-/* ThreadSanitizer takes the threads that the child starts for those it did not inherit; the emulator stops with an
- * assertion of its own. */
+/* ThreadSanitizer confuses the threads that the child starts with those it did not inherit. The
+ * emulator stops with an assertion of its own. */
 static void skip_with_tsan(void)
 {
 #if defined(TEST_TSAN) || defined(TEST_EMULATED)
@@ -14,7 +14,7 @@ static void skip_with_tsan(void)
 #endif
 }
 
-/* AddressSanitizer's malloc, in gcc 12, may be locked for ever in the child of a busy process. */
+/* In gcc 12, a lock of AddressSanitizer's malloc may stay locked in the child of a busy process. */
 static void skip_with_asan(void)
 {
 #ifdef TEST_ASAN
@@ -117,7 +117,7 @@ static void fork_inside(filch_frame *f TEST_UNUSED, void *arg)
         bool is_refused = filch_run(work->pool, count_one, &c) == -EOWNERDEAD &&
                           filch_submit(work->pool, count_one, &c) == -EOWNERDEAD &&
                           counter_get(&c) == 0;
-        /* Without the pool, it runs serially. */
+        /* The pool cannot be used, so FILCH_RUN runs the task serially. */
         bool is_serial = FILCH_RUN(work->pool, fib, 15) == 610;
         _exit(!is_refused + 2 * !is_serial);
     }
@@ -148,7 +148,7 @@ static void fork_and_return(filch_frame *f, void *arg)
     *child = fork();
     if (*child == 0) {
         alarm(CHILD_SECONDS);
-        /* Its forks offer themselves to workers, of which there are none here. */
+        /* These forks are offered to workers, but the child has none. */
         CHECK(FILCH_CALL_ON(f, fib, 20) == 6765);
     }
 }
@@ -179,7 +179,8 @@ typedef struct standing {
     latch is_there, may_go;
 } standing;
 
-/* Stands on a strand, deep enough for others to come across what it has there. */
+/* Occupies a strand. Its frames are so deep that a task that reuses the strand would overwrite
+ * them. */
 __attribute__((noinline)) static int stand(standing *s, int depth)
 {
     volatile char local[100];
@@ -264,7 +265,7 @@ TEST(children_of_a_busy_process_neither_hang_nor_disturb_it)
     }
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------ */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 static int count_in_scope(filch_frame *f, void *arg)
 {
@@ -322,7 +323,7 @@ static void expect_owner_dead(inherited *i)
     CHECK(filch_scope_close(NULL, &i->scope) == -EOWNERDEAD);
 }
 
-/* Before the pool is made anew, and after. */
+/* Before the child rebuilds the pool, and after. */
 static void use_scope_of_parent(void *arg)
 {
     inherited *i = arg;

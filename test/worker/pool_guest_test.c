@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools inside of pools: a task of one is a guest in another.
+ * Pools inside of pools: a task of one pool runs a task in another, as a guest.
  */
 #include "pool_support.h"
 
@@ -21,7 +21,7 @@ TEST(several_pools_work_side_by_side)
     assert_int_equal(counter_get(&c), 60 * TREE_8);
 }
 
-/* Runs itself in the next pool, round and round, `levels` deep. */
+/* A task that runs itself in the next pool, in turn, `levels` deep. */
 typedef struct pools {
     filch_pool *pool[3];
     unsigned count;
@@ -36,7 +36,7 @@ FILCH_TASK(long, chain, (const pools *, p), (unsigned, levels))
     return FILCH_JOIN(child) + below;
 }
 
-/* The same, twice on every level, of which one may be stolen. */
+/* The same with two children on every level. One of them is forked and may be stolen. */
 FILCH_TASK(long, bush, (const pools *, p), (unsigned, levels))
 {
     if (levels == 0) {
@@ -50,7 +50,7 @@ FILCH_TASK(long, bush, (const pools *, p), (unsigned, levels))
 
 static void nest(void *arg)
 {
-    const unsigned *numbers = arg; /* pools, workers of each, levels, is it a bush */
+    const unsigned *numbers = arg; /* pools, workers per pool, levels, 1: bush, 0: chain */
     pools p = {.count = numbers[0]};
     filch_options options = {.size = sizeof options, .workers = numbers[1]};
 
@@ -65,7 +65,7 @@ static void nest(void *arg)
         CHECK(filch_pool_destroy(p.pool[i]) == 0);
 }
 
-/* In a child, so that a hang does not keep the other tests from running. */
+/* In a child process, so that a hang does not keep the other tests from running. */
 static void assert_nests(unsigned pool_count, unsigned workers, unsigned levels, bool is_bush)
 {
     unsigned numbers[] = {pool_count, workers, levels, is_bush};
@@ -118,7 +118,7 @@ static void nest_and_destroy(void *arg TEST_UNUSED)
     }
 }
 
-/* A worker of one pool may just have told the other that its task goes on. */
+/* A worker of one pool may just be resuming the task of the other. */
 TEST(two_pools_may_be_destroyed_right_after_a_run_through_both)
 {
     for (int i = 0; i < 5; i++) {
@@ -160,12 +160,12 @@ TEST(a_thread_of_a_pool_does_not_inherit_what_its_guest_held)
     filch_pool *outer = watched_pool_of(1), *inner = watched_pool_of(1);
     visit v = {outer, inner, -1};
 
-    /* The inner pool has a thread, whose seat a task of the outer pool then takes as a guest. */
+    /* The inner pool has a thread. A task of the outer pool takes its seat as a guest. */
     assert_int_equal(filch_submit(inner, do_nothing, NULL), 0);
     assert_int_equal(filch_pool_wait(inner), 0);
     assert_int_equal(filch_run(outer, visit_inner, &v), 0);
 
-    /* Back on its seat, it is no task of the outer pool. */
+    /* The thread is back on its seat, and does not count as a task of the outer pool. */
     assert_int_equal(filch_submit(inner, wait_for_outer, &v), 0);
     assert_int_equal(filch_pool_wait(inner), 0);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools as they are asked for: options, the environment, and the threads that come of it.
+ * Options of pools, the environment, and the threads that result from them.
  */
 #include "pool_support.h"
 
 #include <filch/sync.h>
 
-/* ---- options ----------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 TEST(a_pool_may_be_created_and_destroyed_without_work)
 {
@@ -36,7 +36,7 @@ TEST(zero_workers_are_the_default_number)
     watched_pool_destroy(with_default);
 }
 
-/* Options of another size, followed by room that only looks like options to a newer header. */
+/* Options of another size, followed by memory that a newer header would take for options. */
 typedef struct sized_options {
     union {
         filch_options options;
@@ -184,7 +184,7 @@ TEST(without_a_pool_every_call_is_an_error)
     watched_pool_destroy(pool);
 }
 
-/* ---- the environment --------------------------------------------------------------------------- */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 static void create_one(void *workers)
 {
@@ -255,7 +255,7 @@ TEST(on_one_cpu_one_worker_is_the_default_and_more_work_too)
     assert_exit_code(&c, 0);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 typedef struct hooks {
     counter started, stopped, index_sum;
@@ -329,7 +329,7 @@ static void open_latch(filch_frame *f TEST_UNUSED, void *arg)
     latch_open(arg);
 }
 
-/* Who submits sees a thread that has been started, and no reason to start another. */
+/* The submitting thread sees that a thread was started, and no reason to start another. */
 TEST(a_hook_that_takes_long_does_not_keep_others_from_a_task)
 {
     hook_wait w;
@@ -384,7 +384,7 @@ static void sleep_in_hook(void *context, unsigned worker_index TEST_UNUSED)
     counter_add(&w->runs, 1);
 }
 
-/* The thread in the hook comes to no loop, where it would see to it that somebody watches the time. */
+/* The thread in the hook does not reach its loop, in which it would watch the timers. */
 TEST(a_hook_may_run_a_task_that_sleeps)
 {
     for (unsigned workers = 1; workers <= 3; workers++) {

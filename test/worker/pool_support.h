@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tasks for the tests of pools, which are counted.
+ * Counted tasks for the tests of pools.
  */
 #ifndef FILCH_TEST_POOL_SUPPORT_H
 #define FILCH_TEST_POOL_SUPPORT_H
@@ -13,7 +13,7 @@ static TEST_UNUSED void count_one(filch_frame *f TEST_UNUSED, void *arg)
     counter_add(arg, 1);
 }
 
-/* A tree of `2^(depth + 1) - 1` tasks that a counter sees. */
+/* A tree of `2^(depth + 1) - 1` tasks. Each adds 1 to the counter. */
 FILCH_TASK(void, tree, (counter *, c), (int, depth))
 {
     counter_add(c, 1);

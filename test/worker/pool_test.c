@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pools: ways in from outside, what a task may do with its pool, counters, the end.
+ * Pools: runs and submits from outside, the calls that a task may make, counters, destruction.
  */
 #include "pool_support.h"
 
 #include <fcntl.h>
 
-/* ---- in from everywhere ------------------------------------------------------------------------ */
+/* ---- in from everywhere ---------------------------------------------------------------------- */
 
 TEST(a_run_is_complete_when_it_returns)
 {
@@ -51,7 +51,7 @@ TEST(destroy_waits_for_what_was_submitted)
         for (unsigned k = 0; k < 10; k++)
             assert_int_equal(filch_submit(pool, tree_of_depth_8, &c), 0);
         assert_int_equal(filch_pool_destroy(pool), 0);
-        /* It was destroyed behind the watchdog's back. */
+        /* filch_pool_destroy did not tell the watchdog. */
         for (int p = 0; p < WATCHED_POOLS; p++)
             /* relaxed: only this thread writes it. */
             filch_store_relaxed(&watchdog.pools[p], NULL);
@@ -178,7 +178,7 @@ TEST(a_thread_may_use_a_pool_and_end)
     }
 }
 
-/* ---- what a task may not ----------------------------------------------------------------------- */
+/* ---- calls that a task must not make --------------------------------------------------------- */
 
 static void wait_inside(filch_frame *f TEST_UNUSED, void *pool)
 {
@@ -248,7 +248,8 @@ static filch_pool *pool_of_the_child;
 static int is_leaving_from_a_task;
 
 #ifdef TEST_ASAN
-/* A thread that ends the program on a strand has a stack of its own, which nobody searches for pointers. */
+/* LeakSanitizer does not search the stack of a strand for pointers: no check if a task calls
+ * exit(). */
 int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void)
 {
@@ -295,14 +296,14 @@ TEST(a_task_may_call_exit)
     }
 }
 
-/* ---- counters ---------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static uintptr_t strand_of(const filch_frame *f)
 {
     return (uintptr_t)f & ~(FILCH_REGION_BYTES - 1);
 }
 
-/* Counts the tasks that run on another strand than they were forked on. */
+/* Counts the tasks that run on another strand than the one they were forked on. */
 FILCH_TASK(void, moving_tree, (counter *, moved), (uintptr_t, home), (int, depth))
 {
     uintptr_t here = strand_of(FILCH_HERE);
@@ -403,7 +404,7 @@ TEST(a_pool_may_be_dumped_while_it_works)
     }
 }
 
-/* ---- over and over ----------------------------------------------------------------------------- */
+/* ---- over and over --------------------------------------------------------------------------- */
 
 static unsigned open_descriptors(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Strands that wait for a job of another pool, and what else needs somebody to be woken. */
+/* Strands that wait for a job of another pool, and other cases in which a worker must wake up. */
 #include "worker/worker.h"
 
 #include "watchdog.h"
@@ -24,7 +24,8 @@ static void cross(filch_frame *f TEST_UNUSED, void *arg)
     counter_add(c->ended, 1);
 }
 
-/* The strand of the one worker waits, so that it has none left; it must look all the same before it sleeps. */
+/* The strand of the only worker waits, so the worker has none. It must still look before it
+ * sleeps. */
 static void cross_often(filch_spin_policy wait)
 {
     const filch_options options = {.size = sizeof options, .workers = 1, .spin = wait};
@@ -54,7 +55,7 @@ TEST(a_pool_of_one_worker_goes_on_when_another_has_done_its_job)
     cross_often(FILCH_SPIN_BALANCED);
 }
 
-/* Each iteration waits for the other. */
+/* Each of the two iterations waits for the other. */
 static void meet(filch_frame *f TEST_UNUSED, void *context, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++) {
@@ -73,7 +74,7 @@ TEST(a_loop_of_two_long_iterations_is_run_by_two_workers)
     const filch_options options = {.size = sizeof options, .workers = 2};
 
     for (int i = 0; i < 20; i++) {
-        /* A new one: it knows nothing about the body yet. */
+        /* A new pool has not yet measured how long the body takes. */
         filch_pool *pool = watched_pool_create(&options);
         latch both;
         latch_init(&both, 2);

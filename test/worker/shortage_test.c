@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No memory for another stack, while all that there are belong to tasks that wait: an error for those that cannot begin, and the others go on.
+ * No memory for another stack, while waiting tasks hold all stacks: tasks that cannot start end
+ * with an error, and the others continue.
  */
 #include "watchdog.h"
 
@@ -10,15 +11,15 @@
 #include <filch/future.h>
 #include <filch/io.h>
 
-/* Fails from now on. */
+/* 1: mapping memory, or starting a thread, fails. */
 static filch_atomic_u32 has_no_memory, has_no_threads;
 
-/* Whom the next one to start a thread waits for. */
+/* The next attempt to start a thread waits for this latch first. */
 static FILCH_ATOMIC(latch *) hold_start;
 
 bool filch_fault(enum filch_fault_kind kind)
 {
-    /* acq_rel: only one is held. */
+    /* acq_rel: only one attempt is held. */
     latch *hold = kind == FILCH_FAULT_THREAD ? filch_exchange_acq_rel(&hold_start, NULL) : NULL;
     if (hold)
         latch_wait(hold);
@@ -51,7 +52,7 @@ static bool has_error(filch_scope *scope)
 
 #define TASKS 1000
 
-/* The first of them get the stacks that there are; the others must not hang the scope. */
+/* The first tasks get the existing stacks; the others must not make the scope hang. */
 static void spawn_into_shortage(filch_frame *f, void *arg)
 {
     filch_future go = FILCH_FUTURE_INIT;
@@ -92,7 +93,7 @@ static int count_up(filch_frame *f, void *arg)
     return 0;
 }
 
-/* A stack that is between two tasks is not one that waits. */
+/* A stack between two tasks does not belong to a waiting task. */
 TEST(tasks_that_do_not_wait_are_never_refused)
 {
     for (unsigned workers = 1; workers <= 4; workers++) {
@@ -120,7 +121,7 @@ static int seven(filch_frame *f, void *arg, void **value)
     return 0;
 }
 
-/* A task waits for one that needs another stack. */
+/* A task waits for a task that needs another stack. */
 static void await_in_shortage(filch_frame *f, void *arg)
 {
     filch_future future = FILCH_FUTURE_INIT;
@@ -149,7 +150,7 @@ TEST(a_task_that_waits_for_one_without_a_stack_is_told)
     assert_int_equal(counter_get(&refused), 20);
 }
 
-/* ---- no threads -------------------------------------------------------------------------------- */
+/* ---- no threads ------------------------------------------------------------------------------ */
 
 static int nap(filch_frame *f, void *arg)
 {
@@ -199,7 +200,8 @@ static int receive_one(filch_frame *f, void *arg)
     return got < 0 ? (int)got : 0;
 }
 
-/* What ends an operation elsewhere does so here: a deadline, a cancellation, a close, and what it waits for, also if another task does it. */
+/* An operation ends by a deadline, a cancellation, a close, or the event that it waits for, even if
+ * another task causes it. */
 static void receive_often(filch_frame *f, void *arg)
 {
     int pair[2];
@@ -277,7 +279,8 @@ static void await_and_sleep(filch_frame *f, void *future)
     counter_add(&ran, 1);
 }
 
-/* The one who waits has nothing to watch when it begins to; and the other returns. */
+/* When the running thread starts to wait, there is no timer yet. The other thread causes one, and
+ * ends. */
 TEST(without_threads_a_timer_fires_that_another_thread_has_made_start)
 {
     set(&has_no_threads, 1);
@@ -344,7 +347,7 @@ static void sleep_and_count(filch_frame *f, void *arg)
     counter_add(&ran, 1);
 }
 
-/* So long that nobody who is there anyway comes by when it is due. */
+/* So long that no thread of the test calls the pool by chance when the timer is due. */
 static void sleep_longer(filch_frame *f, void *arg)
 {
     (void)arg;
@@ -364,7 +367,7 @@ TEST(without_threads_who_waits_for_all_tasks_watches_their_timers)
         assert_int_equal(filch_pool_wait(pool), 0);
         assert_int_equal(counter_get(&ran), 3);
 
-        /* So does who destroys it. */
+        /* The thread that destroys the pool watches the timers, too. */
         assert_int_equal(filch_submit(pool, sleep_and_count, NULL), 0);
         watched_pool_destroy(pool);
         assert_int_equal(counter_get(&ran), 4);
@@ -390,7 +393,8 @@ static void *run_nap(void *pool)
     return NULL;
 }
 
-/* While one thread is about to find out that none can be started, another begins to wait, and must not count on it. */
+/* While one thread is about to fail to start a worker, another thread starts to wait, and must not
+ * rely on that worker. */
 TEST(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile)
 {
     for (int i = 0; i < 3; i++) {
@@ -402,7 +406,7 @@ TEST(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile)
         filch_counters counters = {.size = sizeof counters};
 
         counter_set(&ran, 0);
-        /* release: for who starts a thread. */
+        /* release: the thread that starts a worker uses the latch. */
         filch_store_release(&hold_start, &start);
         pthread_create(&submitter, NULL, submit_one, pool);
         /* relaxed: a hint. */
@@ -413,7 +417,8 @@ TEST(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile)
             sched_yield();
             assert_int_equal(filch_pool_counters(pool, &counters), 0);
         } while (counters.suspensions == 0);
-        /* It is about to wait. That it does we cannot see; it does not matter, most of the time it does. */
+        /* The runner is about to wait. The test cannot see whether it already does; usually it
+         * does. */
         for (int k = 0; k < 1000; k++)
             sched_yield();
         latch_open(&start);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No memory for another stack: a task that waits for what only its own fork would do is told, whatever it waits at; and who waits for something else goes on waiting.
+ * No memory for another stack: if only a fork of the waiting task itself could end its wait, the
+ * wait returns an error, at every kind of object. Other waits continue.
  */
 #include "watchdog.h"
 
@@ -14,7 +15,7 @@
 
 #include <unistd.h>
 
-/* Fails from now on. */
+/* 1: mapping memory, or starting a thread, fails. */
 static filch_atomic_u32 has_no_memory, has_no_threads;
 
 bool filch_fault(enum filch_fault_kind kind)
@@ -30,7 +31,7 @@ static void set(filch_atomic_u32 *fault, uint32_t value)
     filch_store_relaxed(fault, value);
 }
 
-/* Everything that a fork could be waited for at. */
+/* One object of every kind at which a task can wait for its fork. */
 typedef struct things {
     filch_future future;
     filch_event event;
@@ -41,7 +42,7 @@ typedef struct things {
     filch_barrier barrier;
     filch_channel *channel;
     int pipe[2];
-    bool is_set; /* under the mutex */
+    bool is_set; /* protected by the mutex */
 } things;
 
 typedef struct way {
@@ -132,7 +133,7 @@ static int wait_lock(filch_frame *f, things *t)
 static void give_barrier(filch_frame *f, void *arg)
 {
     things *t = arg;
-    /* Who was told is not there any more. */
+    /* A wait that ended with an error has left the barrier. */
     CHECK(filch_barrier_wait(f, &t->barrier) >= 0);
 }
 
@@ -205,7 +206,7 @@ static void fork_and_wait(filch_frame *f, void *arg)
     f = filch_fork(f, t->way->give, &all);
     t->err = t->way->wait(f, &all);
     f = filch_join(f, mark);
-    /* By now it has been done. */
+    /* The join has run the fork. */
     CHECK(t->err == 0 || t->err == -ENOMEM);
     if (t->err == -ENOMEM && t->way->give != give_barrier)
         CHECK(t->way->wait(f, &all) == 0);
@@ -235,7 +236,7 @@ TEST(without_threads_and_memory_it_is_told_too)
 {
     for (unsigned i = 0; i < WAYS; i++) {
         if (ways[i].wait == wait_byte)
-            continue; /* without threads, input and output blocks */
+            continue; /* without threads, I/O blocks */
         set(&has_no_threads, 1);
         filch_pool *pool = watched_pool_of(2);
         try_out t = {.way = &ways[i]};
@@ -245,7 +246,7 @@ TEST(without_threads_and_memory_it_is_told_too)
         assert_int_equal(t.err, -ENOMEM);
         set(&has_no_memory, 0);
 
-        /* And with memory, the fork is run by who waits for the task. */
+        /* With memory, the thread that waits for the task runs the fork. */
         assert_int_equal(filch_run(pool, fork_and_wait, &t), 0);
         assert_int_equal(t.err, 0);
         watched_pool_destroy(pool);
@@ -259,7 +260,7 @@ FILCH_TASK(int, give_in_a_slot, (filch_future *, future))
     return 0;
 }
 
-/* The inner task has the stack of the outer one, and forks that nobody else can have. */
+/* The inner task runs on the stack of the outer one, and no other strand can run its fork. */
 FILCH_TASK(int, fork_inside, (int, unused))
 {
     filch_future future = FILCH_FUTURE_INIT;
@@ -288,7 +289,8 @@ TEST(a_task_that_runs_on_the_stack_of_another_is_told)
     watched_pool_destroy(pool);
 }
 
-/* A task of one pool runs one of another, which runs one of the first: that has the stack on which it stands, and may wait there. */
+/* A task of pool a runs a task of pool b, which runs a task of a. The last one runs on the stack of
+ * the first, and may wait there. */
 typedef struct two_pools {
     filch_pool *a, *b;
     counter ended;
@@ -349,7 +351,7 @@ TEST(a_task_waits_on_the_stack_of_another_pool)
     }
 }
 
-/* ---- waits that do not depend on it ------------------------------------------------------------- */
+/* ---- waits that do not depend on it ---------------------------------------------------------- */
 
 static int nothing(void *arg)
 {
@@ -367,7 +369,7 @@ static void fork_and_sleep(filch_frame *f, void *arg)
     f = filch_fork(f, give_event, &t);
     CHECK(filch_sleep_ns(f, 1000000) == 0);
     CHECK(filch_blocking(f, FILCH_LANE_ANY, nothing, NULL) == 5);
-    /* Clean-up is not disturbed. */
+    /* A shielded wait gets no error. */
     filch_frame *shield = filch_shield(f);
     CHECK(filch_event_wait_until(f, &never, filch_after_ns(1000000)) == -ETIMEDOUT);
     filch_unshield(f, shield);
@@ -386,7 +388,7 @@ TEST(sleep_calls_that_block_and_what_is_shielded_end_as_ever)
     }
 }
 
-/* ---- scopes ------------------------------------------------------------------------------------ */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 static counter begun;
 
@@ -416,7 +418,7 @@ static void close_with_a_fork(filch_frame *f, void *arg)
     CHECK(filch_scope_spawn(f, &scope, wait_for_event, &t.event) == 0);
     while (counter_get(&begun) == 0)
         CHECK(filch_yield(f) == 0);
-    /* Others have all stacks that are left. */
+    /* Other tasks take all stacks that are left. */
     set(&has_no_memory, 1);
     CHECK(filch_scope_open(f, &others, NULL, NULL) == 0);
     while (!has_error(&others)) {
@@ -433,7 +435,7 @@ static void close_with_a_fork(filch_frame *f, void *arg)
     set(&has_no_memory, 0);
 }
 
-/* The scope's task waits for what the closer has forked, and nobody could run. */
+/* The scope's task waits for a fork of the closing task, which no strand can run. */
 TEST(who_closes_a_scope_is_told_when_its_tasks_have_ended)
 {
     for (unsigned workers = 1; workers <= 3; workers++) {

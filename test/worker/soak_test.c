@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A soak: tasks and threads that do everything at random, for long: locks, channels, futures, scopes that are cancelled or run out of time, forks, calls that
- * block. What goes in must come out; the watchdog ends what hangs.
+ * A soak test: tasks and threads use everything at random, for long: locks, channels, futures,
+ * scopes that are cancelled or reach their deadline, forks, calls that block. The counts must add
+ * up; the watchdog ends a hang.
  *
- * FILCH_SOAK_SECONDS says for how long [30], FILCH_TEST_SEED what.
+ * FILCH_SOAK_SECONDS sets the duration [30], FILCH_TEST_SEED the choices.
  */
 #include "watchdog.h"
 
@@ -18,13 +19,13 @@ static uint64_t end_ns;
 
 static struct {
     filch_mutex mutex;
-    uint64_t guarded, rounds; /* under the mutex; equal */
+    uint64_t guarded, rounds; /* protected by the mutex; equal */
     filch_rwlock rwlock;
     uint64_t left, right; /* written together */
     filch_sem sem;
     counter inside;
     filch_cond cond;
-    uint64_t tickets; /* under the mutex; given by some, taken by others */
+    uint64_t tickets; /* protected by the mutex */
     filch_channel *channels[3];
     counter sent, received;
     counter forked, cancelled, timed_out, called;
@@ -32,7 +33,7 @@ static struct {
 
 typedef struct actor {
     filch_rng rng;
-    uint64_t locked; /* how often it had the mutex */
+    uint64_t locked; /* how often the actor locked the mutex */
 } actor;
 
 static uint32_t below(actor *a, uint32_t n)
@@ -40,7 +41,7 @@ static uint32_t below(actor *a, uint32_t n)
     return filch_rng_below(&a->rng, n);
 }
 
-/* None, a short one, one that has passed. */
+/* A long deadline, a short one, or one that has passed. */
 static uint64_t some_deadline(actor *a)
 {
     switch (below(a, 4)) {
@@ -53,7 +54,7 @@ static uint64_t some_deadline(actor *a)
     }
 }
 
-/* It is allowed to be too late, or to be cancelled. */
+/* Returns whether the call succeeded. It may also time out, or be cancelled. */
 static bool got(int err)
 {
     CHECK(err >= 0 || err == -ETIMEDOUT || err == -ECANCELED);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random work in random pools: what is counted adds up, and nothing waits for ever.
+ * Random work in random pools: the counts add up, and nothing waits for ever.
  *
- * Each test runs for FILCH_TEST_SECONDS. FILCH_TEST_SEED repeats the same choices; the threads
- * of course meet differently.
+ * Each test runs for FILCH_TEST_SECONDS. FILCH_TEST_SEED repeats the same choices, but not the same
+ * schedule.
  */
 #include "watchdog.h"
 
@@ -22,9 +22,9 @@ static bool is_time_left(void)
     return filch_clock_ns() < end_ns;
 }
 
-/* ---- random trees ------------------------------------------------------------------------------ */
+/* ---- random trees ---------------------------------------------------------------------------- */
 
-/* A node's number determines all below it. */
+/* The number of a node determines its subtree. */
 typedef struct node {
     uint64_t number;
     int depth;
@@ -36,7 +36,7 @@ typedef struct sum {
 
 #define MOST_CHILDREN 6
 
-/* How the children of a node are run. */
+/* The ways to run the children of a node. */
 enum shape { FORKS, SPAWNS, PLAIN, CALLS, SHAPES };
 
 static uint64_t mix(uint64_t z)
@@ -177,7 +177,7 @@ TEST(random_trees_give_the_result_of_the_serial_program)
                   (unsigned long long)all_trees);
 }
 
-/* ---- ping-pong --------------------------------------------------------------------------------- */
+/* ---- ping-pong ------------------------------------------------------------------------------- */
 
 typedef struct pong {
     latch is_done;
@@ -197,7 +197,7 @@ FILCH_TASK(void, answer_stolen, (pong *, p), (latch *, is_started))
     counter_add(&p->count, 1);
 }
 
-/* Answers when an idle worker has stolen the child. */
+/* Answers once an idle worker has stolen the child. */
 static void answer_by_another(filch_frame *f, void *arg)
 {
     filch_slot *filch_here = f;
@@ -228,7 +228,7 @@ static void play(filch_fn *fn, unsigned least_workers)
             CHECK(filch_submit(pool, fn, &p) == 0);
             latch_wait(&p.is_done);
             CHECK(counter_get(&p.count) == i);
-            /* Between none and twice the time that a worker spins before it sleeps. */
+            /* Up to twice the time that a worker spins before it sleeps. */
             spin(filch_rng_below(&rng, 200000));
             rounds++;
         }
@@ -247,7 +247,7 @@ TEST(an_idle_worker_steals_what_is_forked)
     play(answer_by_another, 2);
 }
 
-/* ---- all at once ------------------------------------------------------------------------------- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 typedef struct party {
     filch_pool *pool;
@@ -288,7 +288,7 @@ static void *be_a_guest(void *arg)
     party *p = arg;
     filch_rng rng;
 
-    /* relaxed: numbers, in any order. */
+    /* relaxed: each guest needs a number of its own, in any order. */
     filch_rng_seed(&rng, test_seed() + filch_fetch_add_relaxed(&p->guests, 1));
     for (int i = 0; i < 200 / TEST_SLOWNESS; i++) {
         filch_fn *fn = kinds[filch_rng_below(&rng, COUNT_OF(kinds))];
@@ -336,7 +336,7 @@ TEST(threads_that_run_submit_and_wait_at_once_lose_nothing)
     print_message("%llu rounds\n", (unsigned long long)rounds);
 }
 
-/* Short lives: the last task ends while others are still on their way to sleep. */
+/* The last task ends while other workers are still about to fall asleep. */
 TEST(a_pool_may_be_destroyed_right_after_its_last_task)
 {
     filch_rng rng;

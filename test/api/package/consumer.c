@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a user writes first. Exits with 0 when a task runs and gives its result. */
+/* The first program of a user. Exits with 0 if a task runs and returns its result. */
 #include <filch/filch.h>
 
 FILCH_TASK(long, fib, (long, n))

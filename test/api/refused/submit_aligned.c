@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Must not compile: a submitted task's arguments are aligned as by malloc. */
+/* Must not compile: malloc aligns the arguments of a submitted task. */
 #include <filch/task.h>
 
 typedef struct wide {

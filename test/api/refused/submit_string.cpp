@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Must not compile: a submitted task's arguments are copied byte by byte.
+// Must not compile: the arguments of a submitted task are copied byte by byte.
 #include <filch/task.h>
 
 #include <string>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of cmocka that our tests use, for targets without it: cross builds, mostly.
+ * The part of cmocka that our tests use, for targets without cmocka: cross builds, mostly.
  *
- * A failed assertion prints where and ends the program, so that it may be made on any thread and on
- * any stack. Values are compared as cmocka does: as unsigned integers of the widest kind. As there, an argument is evaluated
- * once, for it may be a call that does something.
+ * A failed assertion prints its place and ends the program, so every thread and every stack may use
+ * assertions. As in cmocka, values are compared as unsigned integers of the widest kind, and an
+ * argument is evaluated once, because it may be a call with an effect.
  */
 #ifndef CMOCKA_H
 #define CMOCKA_H
@@ -98,7 +98,8 @@ static jmp_buf cmocka_skipped;
 #define cmocka_run_group_tests_name(name, tests, setup, teardown)                                  \
     cmocka_run_group_tests(tests, setup, teardown)
 
-/* False when it was skipped. Not inlined, because longjmp may clobber its caller's variables. */
+/* Returns false if the test was skipped. Not inlined: longjmp may clobber its caller's
+ * variables. */
 __attribute__((noinline, unused)) static int cmocka_run_test(CMUnitTestFunction test, void **state)
 {
     if (setjmp(cmocka_skipped))

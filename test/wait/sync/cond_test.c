@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Conditions: who waits goes on at a signal, with the mutex in hand.
+ * Conditions: a signal resumes a waiting task, which holds the mutex again.
  */
 #include "sync_support.h"
 
-/* a waits, plain is what it waits for. */
+/* Wait until s->plain, the number of tokens, is not 0, and take one. */
 static int wait_for_token(filch_frame *f, void *arg)
 {
     shared *s = arg;
@@ -13,7 +13,7 @@ static int wait_for_token(filch_frame *f, void *arg)
     CHECK(filch_mutex_lock(f, &s->mutex) == 0);
     while (!err && s->plain == 0)
         err = filch_cond_wait_until(f, &s->cond, &s->mutex, s->deadline_ns);
-    /* The mutex is held, whatever has happened. */
+    /* The mutex is held, whatever the result is. */
     CHECK(!filch_mutex_try_lock(&s->mutex));
     if (!err)
         s->plain--;
@@ -49,7 +49,7 @@ TEST(a_signal_lets_one_go_on_and_a_broadcast_all)
         assert_int_equal(filch_scope_close(NULL, &scope), 0);
         assert_int_equal(counter_get(&s->a), 10);
         assert_int_equal(s->plain, 0);
-        /* Nobody is there. */
+        /* No task waits. */
         filch_cond_signal(&s->cond);
         filch_cond_broadcast(&s->cond);
         free(s);
@@ -102,7 +102,7 @@ TEST(the_mutex_is_held_after_a_deadline)
     watched_pool_destroy(pool);
 }
 
-/* A queue of one place between tasks and threads. */
+/* A queue with room for one value between tasks and threads. */
 
 typedef struct place {
     filch_mutex mutex;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes, among tasks and between tasks and threads: one holder, in turn, over all that waits; and those who wait in a circle.
+ * Mutexes of tasks and threads: one holder at a time, in turn, also over waits of the holder; and
+ * tasks that wait in a circle.
  */
 #include "sync_support.h"
 
@@ -93,7 +94,7 @@ TEST(a_mutex_is_not_had_after_the_deadline)
     assert_int_equal(WAITERS(&s->mutex), 0);
     filch_mutex_unlock(&s->mutex);
 
-    /* Nobody is in the way: the deadline does not matter. */
+    /* The mutex is free: the deadline does not matter. */
     assert_int_equal(filch_mutex_lock_until(NULL, &s->mutex, 0), 0);
     filch_mutex_unlock(&s->mutex);
     assert_int_equal(WORD(&s->mutex), 0);
@@ -166,7 +167,7 @@ TEST(a_mutex_goes_to_those_who_wait_in_their_order)
     watched_pool_destroy(pool);
 }
 
-/* The test's thread takes the mutex whenever it can. */
+/* The test's thread locks the mutex again and again. */
 TEST(nobody_is_overtaken_for_ever)
 {
     for (int on_thread = 0; on_thread <= 1; on_thread++) {
@@ -199,7 +200,7 @@ TEST(nobody_is_overtaken_for_ever)
     }
 }
 
-/* A lock held over all that waits. */
+/* A mutex held over all kinds of waits. */
 
 static int nothing(filch_frame *f, void *arg TEST_UNUSED)
 {
@@ -262,7 +263,7 @@ TEST(a_mutex_may_be_held_over_a_join_a_wait_and_a_scope)
     }
 }
 
-/* ---- tasks in a circle ------------------------------------------------------------------------- */
+/* ---- tasks in a circle ----------------------------------------------------------------------- */
 
 typedef struct circle {
     filch_mutex a, b;
@@ -281,8 +282,8 @@ static int a_then_b(filch_frame *f, void *arg)
     return 0;
 }
 
-/* Closes the circle, and gives up after a moment: the other task gets b then. The pool has one worker,
- * so the other task has begun to wait when this one runs again. */
+/* Closes the circle, and gives up after a moment: the other task gets b then. The pool has one
+ * worker, so the other task has begun to wait when this one runs again. */
 static int b_then_a(filch_frame *f, void *arg)
 {
     circle *c = arg;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reader-writer locks: readers share, a writer is alone, and who gives up is in nobody's way.
+ * Reader-writer locks: readers share, a writer is alone, and a wait that ends early blocks no
+ * other.
  */
 #include "sync_support.h"
 
@@ -46,7 +47,7 @@ TEST(readers_share_a_lock_and_a_writer_has_it_alone)
     UNTIL(counter_get(&s->a) == 5);
     assert_int_equal(filch_scope_spawn(NULL, &scope, write_one, s), 0);
     UNTIL(WAITERS(&s->rwlock) == 1);
-    /* One who reads stands behind the writer. */
+    /* The next reader queues behind the writer. */
     assert_int_equal(filch_scope_spawn(NULL, &scope, read_till_gate, s), 0);
     UNTIL(WAITERS(&s->rwlock) == 2);
     assert_int_equal(counter_get(&s->a), 5);
@@ -61,7 +62,7 @@ TEST(readers_share_a_lock_and_a_writer_has_it_alone)
     watched_pool_destroy(pool);
 }
 
-/* With a deadline it may have given up before the reader comes. */
+/* With a deadline, the writer may have given up before the reader arrives. */
 TEST(a_writer_that_gives_up_lets_the_readers_behind_it_pass)
 {
     for (int by_deadline = 0; by_deadline <= 1; by_deadline++) {

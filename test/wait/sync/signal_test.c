@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Semaphores, events, barriers and once: counts add up, and who gives up takes nothing along.
+ * Semaphores, events, barriers and once: counts add up, and a wait that ends early takes nothing.
  */
 #include "sync_support.h"
 
-/* ---- semaphore --------------------------------------------------------------------------------- */
+/* ---- semaphore ------------------------------------------------------------------------------- */
 
 static int acquire_one(filch_frame *f, void *arg)
 {
@@ -90,7 +90,7 @@ TEST(units_go_past_those_who_were_cancelled)
     watched_pool_destroy(pool);
 }
 
-/* ---- event ------------------------------------------------------------------------------------- */
+/* ---- event ----------------------------------------------------------------------------------- */
 
 static int wait_for_event(filch_frame *f, void *arg)
 {
@@ -159,7 +159,7 @@ TEST(a_run_is_not_cancelled_with_what_ran_on_its_strand_before)
     filch_scope_cancel(&scope);
     assert_int_equal(filch_scope_close(NULL, &scope), -ECANCELED);
 
-    /* The test's thread takes the seat of the worker that sleeps, and its strand. */
+    /* The test's thread takes the seat of the sleeping worker, and its strand. */
     for (int i = 0; i < 10; i++) {
         UNTIL(filch_sleep_sleeper_count(&pool->sleep) == 1);
         assert_int_equal(FILCH_RUN(pool, sleep_a_moment, 1000), 0);
@@ -168,7 +168,7 @@ TEST(a_run_is_not_cancelled_with_what_ran_on_its_strand_before)
     watched_pool_destroy(pool);
 }
 
-/* ---- barrier ----------------------------------------------------------------------------------- */
+/* ---- barrier --------------------------------------------------------------------------------- */
 
 #define COMERS 7
 #define BARRIER_ROUNDS (400 / TEST_SLOWNESS)
@@ -181,7 +181,7 @@ static int come(filch_frame *f, void *arg)
         counter_add(&s->a, 1);
         int result = filch_barrier_wait(f, &s->barrier);
         CHECK(result == 0 || result == 1);
-        /* All of this round have come, and none of the next can be through. */
+        /* All tasks of this round have arrived, and none can have finished the next round. */
         CHECK(counter_get(&s->a) >= (round + 1) * COMERS);
         CHECK(counter_get(&s->a) <= (round + 2) * COMERS);
         counter_add(&s->b, (uint64_t)result);
@@ -258,7 +258,7 @@ TEST(who_was_cancelled_at_a_barrier_has_not_come)
     watched_pool_destroy(pool);
 }
 
-/* Whether the cancelled one is counted is decided by a race; the counts add up in both cases. */
+/* A race decides whether the barrier counts the cancelled task; the counts add up in both cases. */
 TEST(a_barrier_stays_right_when_the_last_comes_as_another_is_cancelled)
 {
     filch_pool *pool = watched_pool_of(2);
@@ -287,7 +287,7 @@ TEST(a_barrier_stays_right_when_the_last_comes_as_another_is_cancelled)
     watched_pool_destroy(pool);
 }
 
-/* ---- once -------------------------------------------------------------------------------------- */
+/* ---- once ------------------------------------------------------------------------------------ */
 
 /* The first two calls fail. */
 static int third_time_lucky(filch_frame *f, void *arg)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Locks and signals together: who goes last frees them, and counts add up whoever gives up.
+ * Locks and signals together: the last user frees them, and counts add up although waits end early.
  */
 #include "sync_support.h"
 
-/* ---- who goes last frees it -------------------------------------------------------------------- */
+/* ---- the last user frees it ------------------------------------------------------------------ */
 
 typedef struct counted {
     filch_mutex mutex;
@@ -91,9 +91,10 @@ TEST(who_goes_last_may_free_what_it_waited_for)
     }
 }
 
-/* ---- all at once ------------------------------------------------------------------------------- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
-/* Random operations, some of them with a deadline that passes, in scopes some of which are cancelled. Whatever is got is counted and given back. */
+/* Random operations, some with a deadline that passes, in scopes some of which are cancelled. Every
+ * acquired unit is counted and released. */
 
 #define UNITS 3
 
@@ -104,7 +105,7 @@ typedef struct stress {
     filch_rwlock rwlock;
     filch_sem sem;
     filch_cond cond;
-    uint64_t locked, written, tokens; /* under the mutex, the rwlock, the mutex */
+    uint64_t locked, written, tokens; /* protected by mutex, rwlock, mutex */
     counter lock_count, write_count, unit_count, token_count, taken_count;
     counter units_now;
 } stress;
