@@ -2,6 +2,8 @@
 /* The small parts of src/base: futex, lock, clock, rng, memory, fault. */
 #include "watchdog.h"
 
+#include "deadly.h"
+
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/lock.h"
@@ -10,9 +12,7 @@
 #include "base/topology.h"
 
 #include <errno.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #define THREADS 4
 #define ROUNDS 20000
@@ -241,24 +241,6 @@ TEST(a_region_too_large_for_the_address_space_is_null)
     assert_null(filch_map_aligned(half, half, half));
     assert_null(filch_map_aligned(SIZE_MAX - page + 1, page, page));
     assert_null(filch_map_aligned(0, half / 2, half / 2));
-}
-
-/* Does writing there end a process with SIGSEGV? */
-static bool is_deadly(volatile char *address)
-{
-    int status;
-    pid_t child = fork();
-
-    if (child == 0) {
-        struct rlimit no_core = {0, 0};
-        setrlimit(RLIMIT_CORE, &no_core);
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer may have set a handler */
-        *address = 1;
-        _exit(0);
-    }
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
 }
 
 TEST(both_guards_of_a_region_are_deadly_and_what_lies_between_is_not)

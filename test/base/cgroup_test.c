@@ -3,8 +3,6 @@
 
 #include "base/cgroup.h"
 
-#define TEST(name) static void name(void **state __attribute__((unused)))
-
 #define V1_MOUNT "33 24 0:29 / /sys/fs/cgroup/cpu rw shared:9 - cgroup cgroup rw,cpu\n"
 #define V2_MOUNT "31 24 0:27 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n"
 

@@ -6,21 +6,10 @@
 #ifndef FILCH_TEST_FAKE_TREE_H
 #define FILCH_TEST_FAKE_TREE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "support.h"
 
-#include <cmocka.h>
-
-#include <errno.h>
 #include <ftw.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* One per test program: cmocka runs its tests one after the other. */
 static char fake_root[64];

@@ -6,8 +6,6 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
-#define TEST(name) static void name(void **state __attribute__((unused)))
-
 /*
  * The machine of these tests. The library calls the sched_getaffinity below instead of libc's. With
  * kernel_cpus at 0 it asks the real kernel.

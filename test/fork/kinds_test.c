@@ -4,19 +4,12 @@
  * kinds are refused. Tests with DEQUES in CMakeLists.txt run again with every kind.
  */
 #include "child.h"
+#include "pools.h"
+
 #include "deque/kind.h"
 #include "worker/worker.h"
 
 #define KINDS 7
-
-FILCH_TASK(long, fib, (long, n))
-{
-    if (n < 2)
-        return n;
-    FILCH_FORK(left, fib, n - 1);
-    long right = FILCH_CALL(fib, n - 2);
-    return FILCH_JOIN(left) + right;
-}
 
 FILCH_TASK(void, touch, (filch_atomic_u32 *, count))
 {

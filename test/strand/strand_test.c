@@ -5,10 +5,7 @@
 #include "strand/strand.h"
 
 #include "base/memory.h"
-#include "support.h"
-
-#include <sys/resource.h>
-#include <sys/wait.h>
+#include "deadly.h"
 
 #define STACK_BYTES ((size_t)64 << 10)
 
@@ -70,23 +67,6 @@ TEST(a_strand_is_found_from_each_of_its_slots)
         }
         filch_strands_fini(&list);
     }
-}
-
-static bool is_deadly(volatile char *address)
-{
-    int status;
-    pid_t child = fork();
-
-    if (child == 0) {
-        struct rlimit no_core = {0, 0};
-        setrlimit(RLIMIT_CORE, &no_core);
-        signal(SIGSEGV, SIG_DFL); /* a sanitizer may have set a handler */
-        *address = 1;
-        _exit(0);
-    }
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
 }
 
 TEST(a_guard_lies_below_each_stack_and_is_found)

@@ -6,7 +6,8 @@
 #ifndef FILCH_TEST_FAULT_SUPPORT_H
 #define FILCH_TEST_FAULT_SUPPORT_H
 
-#include "child.h"
+#define TREE_SPINS 100
+#include "pool_support.h"
 
 #include "base/fault.h"
 
@@ -45,31 +46,6 @@ static TEST_UNUSED uint32_t times_asked(enum filch_fault_kind kind)
 {
     /* relaxed: read when all threads are done. */
     return filch_load_relaxed(&asked[kind]);
-}
-
-/* ---- work ------------------------------------------------------------------------------------ */
-
-FILCH_TASK(void, tree, (counter *, c), (int, depth))
-{
-    counter_add(c, 1);
-    spin(100);
-    if (depth == 0)
-        return;
-    FILCH_SPAWN(tree, c, depth - 1);
-    FILCH_CALL(tree, c, depth - 1);
-    FILCH_SYNC();
-}
-
-static TEST_UNUSED void tree_of_depth_8(filch_frame *f, void *arg)
-{
-    tree_body(f, f, arg, 8);
-}
-
-#define TREE_8 ((1u << 9) - 1)
-
-static TEST_UNUSED void count_one(filch_frame *f TEST_UNUSED, void *arg)
-{
-    counter_add(arg, 1);
 }
 
 #endif

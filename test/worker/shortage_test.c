@@ -3,36 +3,11 @@
  * No memory for another stack, while waiting tasks hold all stacks: tasks that cannot start end
  * with an error, and the others continue.
  */
-#include "watchdog.h"
-
-#include "base/fault.h"
+#include "shortage_support.h"
 
 #include <filch/blocking.h>
 #include <filch/future.h>
 #include <filch/io.h>
-
-/* 1: mapping memory, or starting a thread, fails. */
-static filch_atomic_u32 has_no_memory, has_no_threads;
-
-/* The next attempt to start a thread waits for this latch first. */
-static FILCH_ATOMIC(latch *) hold_start;
-
-bool filch_fault(enum filch_fault_kind kind)
-{
-    /* acq_rel: only one attempt is held. */
-    latch *hold = kind == FILCH_FAULT_THREAD ? filch_exchange_acq_rel(&hold_start, NULL) : NULL;
-    if (hold)
-        latch_wait(hold);
-    /* relaxed: a switch. */
-    return (kind == FILCH_FAULT_MAP && filch_load_relaxed(&has_no_memory)) ||
-           (kind == FILCH_FAULT_THREAD && filch_load_relaxed(&has_no_threads));
-}
-
-static void set(filch_atomic_u32 *fault, uint32_t value)
-{
-    /* relaxed: a switch. */
-    filch_store_relaxed(fault, value);
-}
 
 static counter ran, refused;
 
@@ -40,14 +15,6 @@ static int wait_for_go(filch_frame *f, void *go)
 {
     counter_add(&ran, 1);
     return filch_future_get(f, go, NULL);
-}
-
-static bool has_error(filch_scope *scope)
-{
-    filch_lock_acquire((filch_lock *)&scope->lock);
-    bool has_one = scope->error;
-    filch_lock_release((filch_lock *)&scope->lock);
-    return has_one;
 }
 
 #define TASKS 1000

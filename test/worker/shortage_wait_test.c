@@ -3,9 +3,7 @@
  * No memory for another stack: if only a fork of the waiting task itself could end its wait, the
  * wait returns an error, at every kind of object. Other waits continue.
  */
-#include "watchdog.h"
-
-#include "base/fault.h"
+#include "shortage_support.h"
 
 #include <filch/blocking.h>
 #include <filch/channel.h>
@@ -14,22 +12,6 @@
 #include <filch/task.h>
 
 #include <unistd.h>
-
-/* 1: mapping memory, or starting a thread, fails. */
-static filch_atomic_u32 has_no_memory, has_no_threads;
-
-bool filch_fault(enum filch_fault_kind kind)
-{
-    /* relaxed: a switch. */
-    return (kind == FILCH_FAULT_MAP && filch_load_relaxed(&has_no_memory)) ||
-           (kind == FILCH_FAULT_THREAD && filch_load_relaxed(&has_no_threads));
-}
-
-static void set(filch_atomic_u32 *fault, uint32_t value)
-{
-    /* relaxed: a switch. */
-    filch_store_relaxed(fault, value);
-}
 
 /* One object of every kind at which a task can wait for its fork. */
 typedef struct things {
@@ -396,14 +378,6 @@ static int wait_for_event(filch_frame *f, void *event)
 {
     counter_add(&begun, 1);
     return filch_event_wait(f, event);
-}
-
-static bool has_error(filch_scope *scope)
-{
-    filch_lock_acquire((filch_lock *)&scope->lock);
-    bool has_one = scope->error;
-    filch_lock_release((filch_lock *)&scope->lock);
-    return has_one;
 }
 
 static void close_with_a_fork(filch_frame *f, void *arg)
