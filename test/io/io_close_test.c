@@ -308,8 +308,8 @@ static void wait_without_epoll(filch_frame *f, void *arg)
     filch_yield(f);
     CHECK(filch_send(f, pair[1], "abc", 3, 0) == 3);
     CHECK(filch_scope_close(f, &scope) == 0);
-    CHECK(filch_op_run(f, &receiving, filch_after_ms(60000)) == 1 && byte == 'b');
-    CHECK(filch_op_run(f, &reading, filch_after_ms(60000)) == 1 && byte == 'c');
+    CHECK(filch_op_run(f, &receiving, filch_after_ms(3600000)) == 1 && byte == 'b');
+    CHECK(filch_op_run(f, &reading, filch_after_ms(3600000)) == 1 && byte == 'c');
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
     /* relaxed: as above. */
     filch_store_relaxed(&refused_fd, 0);

@@ -46,7 +46,7 @@ static void await_hang_up(filch_frame *f, void *arg)
         CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) & POLLHUP);
     } else {
         close(pair[1]);
-        CHECK(filch_op_run(f, &op, filch_after_ms(60000)) & POLLHUP);
+        CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) & POLLHUP);
     }
     CHECK(filch_close(f, pair[0]) == 0);
 }
@@ -115,7 +115,7 @@ static void connect_to_full_queue(filch_frame *f, void *arg)
     CHECK(!(fcntl(patient, F_GETFL) & O_NONBLOCK));
     op = connect_to(&m, impatient);
     CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == -EAGAIN);
-    CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == -EAGAIN);
+    CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == -EAGAIN);
     if (f) {
         CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
         for (int i = 0; i < 50; i++)
@@ -180,7 +180,7 @@ static void splice_impatiently(filch_frame *f, void *arg)
     filch_op op = filch_op_splice(from[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100,
                                   SPLICE_F_NONBLOCK);
     CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == -EAGAIN);
-    CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == -EAGAIN);
+    CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == -EAGAIN);
     CHECK(write(from[1], "abc", 3) == 3);
     CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == 3);
     /* Where there is no room, either. */
@@ -241,7 +241,11 @@ static void receive_some(filch_frame *f, void *arg)
     filch_op op = filch_op_recv(pair[0], bytes, sizeof bytes, MSG_WAITALL);
     CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
     CHECK(send(pair[1], "abc", 3, 0) == 3);
-    CHECK(filch_op_run(f, &op, filch_after_ms(2)) == 3 && memcmp(bytes, "abc", 3) == 0);
+    ssize_t got;
+    /* On a loaded machine the deadline may pass before the operation starts. */
+    while ((got = filch_op_run(f, &op, filch_after_ms(2))) == -ETIMEDOUT)
+        ;
+    CHECK(got == 3 && memcmp(bytes, "abc", 3) == 0);
     if (f) {
         CHECK(send(pair[1], "de", 2, 0) == 2);
         CHECK(filch_op_start(f, &op) == 0);
@@ -291,8 +295,8 @@ static void receive_parts(filch_frame *f, void *arg)
             filch_yield(f);
         CHECK(send(pair[1], expected + i, 1, 0) == 1);
     }
-    ssize_t got =
-        f ? filch_op_wait(f, &op, FILCH_NO_DEADLINE) : filch_op_run(f, &op, filch_after_ms(60000));
+    ssize_t got = f ? filch_op_wait(f, &op, FILCH_NO_DEADLINE)
+                    : filch_op_run(f, &op, filch_after_ms(3600000));
     CHECK(got == (ssize_t)all && memcmp(bytes, expected, all) == 0);
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
@@ -313,7 +317,7 @@ static void receive_datagram(filch_frame *f, void *arg)
     CHECK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) == 0);
     CHECK(send(pair[1], "abc", 3, 0) == 3);
     filch_op op = filch_op_recv(pair[0], bytes, sizeof bytes, MSG_WAITALL);
-    CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == 3);
+    CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == 3);
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
 
@@ -344,7 +348,7 @@ static void receive_descriptor(filch_frame *f, void *arg)
     CHECK(send(pair[1], "23", 2, 0) == 2);
     part.iov_len = sizeof bytes;
     filch_op op = filch_op_recvmsg(pair[0], &message, MSG_WAITALL);
-    CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == 6 && memcmp(bytes, "01xabc", 6) == 0);
+    CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == 6 && memcmp(bytes, "01xabc", 6) == 0);
     memcpy(&passed, CMSG_DATA(&beside.head), sizeof passed);
     CHECK(message.msg_controllen > 0 && beside.head.cmsg_type == SCM_RIGHTS && close(passed) == 0);
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
@@ -417,7 +421,7 @@ static void receive_urgent(filch_frame *f, void *arg)
     filch_op op = filch_op_recv(pair[0], &byte, 1, MSG_OOB);
     ssize_t expected = recv(pair[0], &byte, 1, MSG_OOB | MSG_DONTWAIT) < 0 ? -errno : 0;
     for (int i = 0; i < 2; i++) {
-        CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == expected);
+        CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == expected);
         filch_op first = filch_op_recv(pair[0], &byte, 1, 0);
         CHECK(filch_op_start(f, &first) == 0 && send(pair[1], "x", 1, 0) == 1);
         CHECK(filch_op_wait(f, &first, FILCH_NO_DEADLINE) == 1);
@@ -502,7 +506,7 @@ static void use_named_pipe(filch_frame *f, void *arg)
     filch_op op = filch_op_read(fd, bytes, sizeof bytes);
     CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
     op = filch_op_pwritev(fd, parts, 3, FILCH_HERE_IN_FILE);
-    CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == 3);
+    CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == 3);
     CHECK(filch_close(f, fd) == 0);
 }
 
