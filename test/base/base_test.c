@@ -243,7 +243,7 @@ TEST(a_region_too_large_for_the_address_space_is_null)
     assert_null(filch_map_aligned(0, half / 2, half / 2));
 }
 
-TEST(both_guards_of_a_region_are_deadly_and_what_lies_between_is_not)
+TEST(both_guards_of_a_region_are_deadly_and_the_pages_between_are_not)
 {
     size_t page = filch_page_bytes();
     char *header = filch_map_aligned(4 * page, 4 * page, 4 * page);
@@ -356,7 +356,7 @@ int main(void)
         cmocka_unit_test(a_mapped_header_is_aligned_and_all_around_it_is_usable),
         cmocka_unit_test(many_regions_do_not_overlap),
         cmocka_unit_test(a_region_too_large_for_the_address_space_is_null),
-        cmocka_unit_test(both_guards_of_a_region_are_deadly_and_what_lies_between_is_not),
+        cmocka_unit_test(both_guards_of_a_region_are_deadly_and_the_pages_between_are_not),
         cmocka_unit_test(a_guard_on_nothing_is_an_error),
         cmocka_unit_test(discarded_pages_are_zero_and_guards_stay),
         cmocka_unit_test(locked_pages_are_not_discarded),

@@ -150,7 +150,7 @@ TEST(trailing_spaces_do_not_matter)
     assert_int_equal(cpus(), 2);
 }
 
-TEST(garbage_is_no_quota_and_is_told)
+TEST(garbage_is_no_quota_and_is_reported)
 {
     we_are("0::/pod/app\n", V2_MOUNT);
     fake_file("lots of it\n", "/sys/fs/cgroup/pod/app/cpu.max");
@@ -231,7 +231,7 @@ TEST(a_path_outside_of_the_namespace_means_the_mount_itself)
     assert_int_equal(cpus(), 2);
 }
 
-TEST(a_cgroup_that_is_not_visible_leaves_those_above_it)
+TEST(a_cgroup_that_is_not_visible_leaves_its_parents)
 {
     we_are("0::/pod/gone (deleted)\n", V2_MOUNT);
     fake_file("200000 100000\n", "/sys/fs/cgroup/pod/cpu.max");
@@ -239,7 +239,7 @@ TEST(a_cgroup_that_is_not_visible_leaves_those_above_it)
     assert_int_equal(cpus(), 2);
 }
 
-TEST(of_several_mounts_the_one_that_shows_most_of_us_is_taken)
+TEST(of_several_mounts_the_one_with_most_ancestors_is_taken)
 {
     we_are("0::/pod/app\n", "30 24 0:27 /other /mnt/other rw - cgroup2 cgroup2 rw\n"
                             "31 24 0:27 /pod /mnt/pod rw - cgroup2 cgroup2 rw\n"
@@ -321,7 +321,7 @@ TEST(broken_lines_in_proc_are_passed_over)
     assert_int_equal(cpus(), 2);
 }
 
-TEST(nobody_has_to_ask_why)
+TEST(the_reason_is_optional)
 {
     unsigned count;
     we_are("0::/app\n", V2_MOUNT);
@@ -348,7 +348,7 @@ int main(void)
         IN_FAKE_TREE(a_hybrid_system_finds_the_quota_in_v2),
         IN_FAKE_TREE(less_than_one_cpu_is_one),
         IN_FAKE_TREE(trailing_spaces_do_not_matter),
-        IN_FAKE_TREE(garbage_is_no_quota_and_is_told),
+        IN_FAKE_TREE(garbage_is_no_quota_and_is_reported),
         IN_FAKE_TREE(garbage_does_not_hide_the_quota_of_a_parent),
         IN_FAKE_TREE(nonsense_numbers_are_garbage),
         IN_FAKE_TREE(a_v1_quota_without_a_period_is_garbage),
@@ -356,8 +356,8 @@ int main(void)
         IN_FAKE_TREE(a_container_sees_its_part_of_the_hierarchy_under_the_mount),
         IN_FAKE_TREE(a_path_outside_of_the_mount_means_the_mount_itself),
         IN_FAKE_TREE(a_path_outside_of_the_namespace_means_the_mount_itself),
-        IN_FAKE_TREE(a_cgroup_that_is_not_visible_leaves_those_above_it),
-        IN_FAKE_TREE(of_several_mounts_the_one_that_shows_most_of_us_is_taken),
+        IN_FAKE_TREE(a_cgroup_that_is_not_visible_leaves_its_parents),
+        IN_FAKE_TREE(of_several_mounts_the_one_with_most_ancestors_is_taken),
         IN_FAKE_TREE(a_mount_point_may_contain_spaces_and_colons),
         IN_FAKE_TREE(a_symlinked_mount_point_is_followed),
         IN_FAKE_TREE(a_deep_path_is_walked_to_its_top),
@@ -365,7 +365,7 @@ int main(void)
         IN_FAKE_TREE(without_proc_there_is_no_quota),
         IN_FAKE_TREE(without_a_mount_there_is_no_quota),
         IN_FAKE_TREE(broken_lines_in_proc_are_passed_over),
-        IN_FAKE_TREE(nobody_has_to_ask_why),
+        IN_FAKE_TREE(the_reason_is_optional),
     };
     return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);
 }

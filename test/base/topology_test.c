@@ -294,7 +294,7 @@ TEST(the_environment_overrides_mask_and_quota)
     assert_string_equal(why, "12 workers: set by FILCH_WORKERS");
 }
 
-TEST(nonsense_in_the_environment_is_ignored_and_told)
+TEST(nonsense_in_the_environment_is_ignored_and_reported)
 {
     static const char *const nonsense[] = {"0",  "-3", "many", "",
                                            "4x", " 4", "+4",   "99999999999999999999"};
@@ -329,7 +329,7 @@ int main(void)
         ON_MACHINE(there_are_not_more_workers_than_the_quota),
         ON_MACHINE(a_quota_above_the_mask_changes_nothing),
         ON_MACHINE(the_environment_overrides_mask_and_quota),
-        ON_MACHINE(nonsense_in_the_environment_is_ignored_and_told),
+        ON_MACHINE(nonsense_in_the_environment_is_ignored_and_reported),
     };
     return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ TEST(the_default_has_room_for_1024)
 }
 
 /* The drawing in filch/deque/abp.h, step by step. */
-TEST(what_is_stolen_takes_up_room_until_the_rest_is_popped)
+TEST(stolen_entries_take_up_room_until_the_rest_is_popped)
 {
     filch_abp d;
     assert_int_equal(filch_abp_init(&d, 8), 0);
@@ -173,7 +173,7 @@ TEST(more_than_32_bits_of_slots_cannot_be)
 }
 
 /* Compared with an array with two ends and the same bounds. */
-TEST(every_operation_does_what_a_plain_deque_does)
+TEST(every_operation_behaves_like_a_plain_deque)
 {
     filch_rng rng = {test_seed()};
 
@@ -215,12 +215,12 @@ int main(void)
         cmocka_unit_test(the_newest_is_popped_and_the_oldest_stolen),
         cmocka_unit_test(a_capacity_is_exact),
         cmocka_unit_test(the_default_has_room_for_1024),
-        cmocka_unit_test(what_is_stolen_takes_up_room_until_the_rest_is_popped),
+        cmocka_unit_test(stolen_entries_take_up_room_until_the_rest_is_popped),
         cmocka_unit_test(a_pop_in_vain_makes_room),
         cmocka_unit_test(starting_again_changes_the_tag),
         cmocka_unit_test(a_tag_has_32_bits_at_least_and_wraps),
         cmocka_unit_test(more_than_32_bits_of_slots_cannot_be),
-        cmocka_unit_test(every_operation_does_what_a_plain_deque_does),
+        cmocka_unit_test(every_operation_behaves_like_a_plain_deque),
     };
     return cmocka_run_group_tests_name("abp", tests, watchdog_start, watchdog_stop);
 }

@@ -129,7 +129,7 @@ static bool both_steal(deque *d, plain *p, size_t max)
     return true;
 }
 
-TEST(every_call_does_what_a_plain_deque_does)
+TEST(every_call_behaves_like_a_plain_deque)
 {
     filch_rng rng = {test_seed()};
 
@@ -275,7 +275,7 @@ TEST(an_empty_deque_has_all_its_room)
  * Then the thief tries to take the entries it saw. In the paper, the first half of a steal reserves
  * entries, so the FIFO queue would be full and empty at once.
  */
-TEST(a_thief_that_is_stopped_holds_nobody_up)
+TEST(a_thief_that_is_stopped_blocks_no_other)
 {
     for (size_t size = 1; size <= 4; size++) {
         const size_t capacity = 4 * size;
@@ -382,7 +382,7 @@ TEST(a_full_block_is_granted)
 }
 
 /* The owner pops many entries before the thief looks again. */
-TEST(what_a_thief_has_asked_for_is_not_all_taken_back)
+TEST(the_owner_leaves_an_entry_for_a_thief_that_asked)
 {
     for (size_t size = 1; size <= 33; size += 4) {
         deque d;
@@ -404,17 +404,17 @@ TEST(what_a_thief_has_asked_for_is_not_all_taken_back)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_does_what_a_plain_deque_does),
+        cmocka_unit_test(every_call_behaves_like_a_plain_deque),
         cmocka_unit_test(blocks_have_any_size_and_number),
         cmocka_unit_test(blocks_that_cannot_be_are_refused),
         cmocka_unit_test(many_blocks_and_large_ones_work),
         cmocka_unit_test(a_batch_is_the_rest_of_a_block),
         cmocka_unit_test(an_empty_deque_has_all_its_room),
-        cmocka_unit_test(a_thief_that_is_stopped_holds_nobody_up),
+        cmocka_unit_test(a_thief_that_is_stopped_blocks_no_other),
         cmocka_unit_test(a_block_that_is_past_stays_past),
         cmocka_unit_test(a_thief_that_asks_gets_all),
         cmocka_unit_test(a_full_block_is_granted),
-        cmocka_unit_test(what_a_thief_has_asked_for_is_not_all_taken_back),
+        cmocka_unit_test(the_owner_leaves_an_entry_for_a_thief_that_asked),
     };
     return cmocka_run_group_tests_name("bwos", tests, watchdog_start, watchdog_stop);
 }

@@ -60,7 +60,7 @@ TEST(the_newest_is_popped_and_the_oldest_stolen)
 }
 
 /* Compared with an array with two ends, for all starts of the indices and all sizes. */
-TEST(every_operation_does_what_a_plain_deque_does)
+TEST(every_operation_behaves_like_a_plain_deque)
 {
     filch_rng rng = {test_seed()};
 
@@ -169,7 +169,7 @@ TEST(a_capacity_is_rounded_up_and_never_undercut)
 }
 
 /* The owner only pushes, and a thief takes every entry. */
-TEST(it_shrinks_also_when_nobody_pops)
+TEST(it_shrinks_also_without_pops)
 {
     filch_chaselev d;
     void *entry;
@@ -235,11 +235,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_is_popped_and_the_oldest_stolen),
-        cmocka_unit_test(every_operation_does_what_a_plain_deque_does),
+        cmocka_unit_test(every_operation_behaves_like_a_plain_deque),
         cmocka_unit_test(each_size_is_allocated_once),
         cmocka_unit_test(without_memory_a_full_array_stays_full),
         cmocka_unit_test(a_capacity_is_rounded_up_and_never_undercut),
-        cmocka_unit_test(it_shrinks_also_when_nobody_pops),
+        cmocka_unit_test(it_shrinks_also_without_pops),
         cmocka_unit_test(after_a_burst_the_memory_goes_back),
     };
     return cmocka_run_group_tests_name("chaselev", tests, watchdog_start, watchdog_stop);

@@ -115,7 +115,7 @@ TEST(null_is_an_entry)
 /* Counters that start here change their sign, or wrap, during a test. */
 static const uint64_t starts[] = {0, INT64_MAX - 3, INT64_MAX, UINT64_MAX - 3, UINT64_MAX};
 
-TEST(what_is_pushed_is_obtained_once)
+TEST(every_pushed_entry_is_obtained_once)
 {
     filch_rng rng = {test_seed()};
 
@@ -313,7 +313,7 @@ int main(void)
         cmocka_unit_test(a_new_deque_is_empty),
         cmocka_unit_test(one_entry_is_popped_or_stolen),
         cmocka_unit_test(null_is_an_entry),
-        cmocka_unit_test(what_is_pushed_is_obtained_once),
+        cmocka_unit_test(every_pushed_entry_is_obtained_once),
         cmocka_unit_test(a_batch_is_no_larger_than_wanted),
         cmocka_unit_test(any_capacity_will_do),
         cmocka_unit_test(a_capacity_that_cannot_be_is_refused),

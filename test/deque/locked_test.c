@@ -26,7 +26,7 @@ static const uint64_t starts[] = {0, 1, INT64_MAX - 3, INT64_MAX, UINT64_MAX - 3
 
 /* Compared with an array with two ends, for all starts of the indices. Every function of both
  * kinds. */
-TEST(every_operation_does_what_a_plain_deque_does)
+TEST(every_operation_behaves_like_a_plain_deque)
 {
     filch_rng rng = {test_seed()};
 
@@ -214,7 +214,7 @@ TEST(a_locked_deque_may_have_several_owners)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_operation_does_what_a_plain_deque_does),
+        cmocka_unit_test(every_operation_behaves_like_a_plain_deque),
         cmocka_unit_test(a_ring_that_was_too_small_is_freed_at_once),
         cmocka_unit_test(a_global_queue_serves_everybody_in_order),
         cmocka_unit_test(a_locked_deque_may_have_several_owners),

@@ -38,7 +38,7 @@ static filch_pool *create(filch_deque_kind kind, unsigned workers, size_t capaci
     return pool;
 }
 
-TEST(every_kind_gives_the_same_answers_whatever_its_capacity)
+TEST(every_kind_gives_the_same_answers_with_any_capacity)
 {
     static const size_t capacities[] = {0, 1, 2, 3, 8, 1000};
 
@@ -211,7 +211,7 @@ int main(void)
         /* First: with ThreadSanitizer, a child cannot start threads once the parent has had
          * some. */
         cmocka_unit_test(FILCH_DEQUE_replaces_the_default_but_not_the_programs_choice),
-        cmocka_unit_test(every_kind_gives_the_same_answers_whatever_its_capacity),
+        cmocka_unit_test(every_kind_gives_the_same_answers_with_any_capacity),
         cmocka_unit_test(a_task_that_finds_the_deque_full_runs_at_its_join),
         cmocka_unit_test(a_deque_that_thieves_have_emptied_has_room_again),
         cmocka_unit_test(entries_without_a_task_are_put_away),

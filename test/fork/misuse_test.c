@@ -163,7 +163,7 @@ FILCH_TASK(long, right, (long, n))
     return FILCH_JOIN(left) + value;
 }
 
-TEST(what_is_right_is_not_complained_about)
+TEST(correct_joins_are_not_reported)
 {
     for (unsigned workers = 1; workers <= 4; workers++) {
         filch_pool *pool = watched_pool_of(workers);
@@ -181,7 +181,7 @@ int main(void)
         cmocka_unit_test(a_second_join_is_found),
         cmocka_unit_test(a_forgotten_join_is_found_when_the_task_returns),
         cmocka_unit_test(a_join_over_a_spawn_is_found),
-        cmocka_unit_test(what_is_right_is_not_complained_about),
+        cmocka_unit_test(correct_joins_are_not_reported),
     };
     return cmocka_run_group_tests_name("misuse", tests, watchdog_start, watchdog_stop);
 }

@@ -353,7 +353,7 @@ static void let_fail(int from, int count)
     bad_calls = count;
 }
 
-TEST(without_memory_there_is_no_strand_and_what_was_there_stays)
+TEST(without_memory_there_is_no_strand_and_existing_ones_stay)
 {
     filch_strands list;
     filch_strands_init(&list, NULL, STACK_BYTES);
@@ -423,7 +423,7 @@ int main(void)
         cmocka_unit_test(
             strands_have_guards_also_when_they_are_made_anew_after_their_memory_went_back),
         cmocka_unit_test(workers_take_give_and_trim_while_thieves_look_on),
-        cmocka_unit_test(without_memory_there_is_no_strand_and_what_was_there_stays),
+        cmocka_unit_test(without_memory_there_is_no_strand_and_existing_ones_stay),
         cmocka_unit_test(without_room_for_a_large_slab_there_is_a_small_one),
         cmocka_unit_test(all_strands_are_new_after_a_rebuild),
     };

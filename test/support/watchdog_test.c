@@ -37,7 +37,7 @@ static void hang(void *arg TEST_UNUSED)
     filch_run(pool, wait_for_ever, pool);
 }
 
-TEST(a_test_that_hangs_says_where_its_strands_are_and_what_was_counted)
+TEST(a_test_that_hangs_reports_its_strands_and_counters)
 {
 #ifdef TEST_TSAN
     print_message("skipped: ThreadSanitizer lets no child of a fork() start threads\n");
@@ -56,7 +56,7 @@ TEST(a_test_that_hangs_says_where_its_strands_are_and_what_was_counted)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_test_that_hangs_says_where_its_strands_are_and_what_was_counted),
+        cmocka_unit_test(a_test_that_hangs_reports_its_strands_and_counters),
     };
     return cmocka_run_group_tests_name("watchdog", tests, watchdog_start, watchdog_stop);
 }

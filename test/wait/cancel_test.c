@@ -127,7 +127,7 @@ static void cancel_forks(filch_frame *f, void *arg)
     CHECK(counter_get(&ran) == 0 || counter_get(&ran) == 3);
 }
 
-TEST(what_a_task_forked_is_cancelled_with_it)
+TEST(the_forks_of_a_task_are_cancelled_with_it)
 {
     on_pools(cancel_forks, NULL);
 }
@@ -251,7 +251,7 @@ static void pass_deadline(filch_frame *f, void *arg)
     CHECK(filch_scope_close(f, &scope) == 0);
 }
 
-TEST(a_deadline_cancels_what_has_not_ended)
+TEST(a_deadline_cancels_tasks_that_have_not_ended)
 {
     on_pools(pass_deadline, NULL);
 }
@@ -333,11 +333,11 @@ int main(void)
         cmocka_unit_test(the_first_error_cancels_the_others_and_is_kept),
         cmocka_unit_test(without_cancel_on_error_all_tasks_run),
         cmocka_unit_test(a_cancelled_scope_ends_all_waits),
-        cmocka_unit_test(what_a_task_forked_is_cancelled_with_it),
+        cmocka_unit_test(the_forks_of_a_task_are_cancelled_with_it),
         cmocka_unit_test(a_cancelled_task_cancels_the_scope_that_it_closes),
         cmocka_unit_test(a_shield_lets_clean_up_wait),
         cmocka_unit_test(a_plain_thread_may_cancel),
-        cmocka_unit_test(a_deadline_cancels_what_has_not_ended),
+        cmocka_unit_test(a_deadline_cancels_tasks_that_have_not_ended),
         cmocka_unit_test(a_deadline_passes_though_every_worker_sleeps),
         cmocka_unit_test(a_deadline_reaches_tasks_that_compute_on_all_workers),
         cmocka_unit_test(a_deadline_reaches_tasks_that_compute_in_scopes_inside_of_scopes),

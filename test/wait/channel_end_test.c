@@ -2,7 +2,7 @@
 /* Waits at channels that end by a close, a deadline or a cancellation; and freeing a channel. */
 #include "channel_support.h"
 
-TEST(what_is_left_in_a_channel_that_is_closed_is_for_those_who_wait)
+TEST(waiters_receive_the_entries_of_a_closed_channel)
 {
     filch_pool *pool = watched_pool_of(2);
     filch_scope scope;
@@ -63,7 +63,7 @@ static void close_over(filch_pool *pool, filch_channel *channel, bool is_send)
     }
 }
 
-TEST(closing_tells_all_who_wait_on_either_end)
+TEST(closing_ends_the_waits_on_both_sides)
 {
     filch_pool *pool = watched_pool_of(2);
     int value = 3;
@@ -175,7 +175,7 @@ static int receive_all(filch_frame *f, void *arg)
     return 0;
 }
 
-TEST(who_learns_of_the_end_may_destroy_the_channel_at_once)
+TEST(the_last_receiver_may_destroy_the_channel_at_once)
 {
     filch_pool *pool = watched_pool_of(2);
     filch_scope scope;
@@ -210,11 +210,11 @@ TEST(who_learns_of_the_end_may_destroy_the_channel_at_once)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_in_a_channel_that_is_closed_is_for_those_who_wait),
-        cmocka_unit_test(closing_tells_all_who_wait_on_either_end),
+        cmocka_unit_test(waiters_receive_the_entries_of_a_closed_channel),
+        cmocka_unit_test(closing_ends_the_waits_on_both_sides),
         cmocka_unit_test(a_task_waits_until_its_deadline_and_has_sent_and_received_nothing),
         cmocka_unit_test(a_cancelled_task_has_sent_and_received_nothing),
-        cmocka_unit_test(who_learns_of_the_end_may_destroy_the_channel_at_once),
+        cmocka_unit_test(the_last_receiver_may_destroy_the_channel_at_once),
     };
     return cmocka_run_group_tests_name("channel_end", tests, watchdog_start, watchdog_stop);
 }

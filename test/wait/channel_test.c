@@ -38,7 +38,7 @@ TEST(a_full_channel_takes_nothing_and_an_empty_one_has_nothing)
     }
 }
 
-TEST(a_closed_channel_gives_what_is_in_it_and_then_says_so)
+TEST(a_closed_channel_gives_its_entries_and_then_an_error)
 {
     filch_channel *channel = channel_of(sizeof(int), 2);
     int value = 5;
@@ -57,7 +57,7 @@ TEST(a_closed_channel_gives_what_is_in_it_and_then_says_so)
     filch_channel_destroy(channel);
 }
 
-TEST(what_cannot_be_is_an_error)
+TEST(wrong_arguments_are_errors)
 {
     filch_channel *channel = NULL;
     int value = 0;
@@ -139,7 +139,7 @@ TEST(without_capacity_sender_and_receiver_meet)
     watched_pool_destroy(pool);
 }
 
-TEST(what_a_waiting_sender_brings_follows_what_is_in_the_channel)
+TEST(the_entry_of_a_waiting_sender_follows_those_in_the_channel)
 {
     filch_pool *pool = watched_pool_of(2);
     filch_channel *channel = channel_of(sizeof(int), 2);
@@ -171,7 +171,7 @@ TEST(what_a_waiting_sender_brings_follows_what_is_in_the_channel)
     watched_pool_destroy(pool);
 }
 
-TEST(who_waits_longest_receives_first)
+TEST(the_longest_waiter_receives_first)
 {
     filch_pool *pool = watched_pool_of(2);
     filch_channel *channel = channel_of(sizeof(int), 0);
@@ -190,7 +190,7 @@ TEST(who_waits_longest_receives_first)
     watched_pool_destroy(pool);
 }
 
-TEST(what_is_sent_to_many_who_wait_is_received_once_each)
+TEST(entries_sent_to_many_waiters_are_received_once_each)
 {
     filch_pool *pool = watched_pool_of(2);
     filch_scope scope;
@@ -239,7 +239,7 @@ FILCH_TASK(int, sum_of_forked, (filch_channel *, channel), (int, depth))
     return sum;
 }
 
-TEST(a_task_may_wait_for_what_it_has_forked)
+TEST(a_task_may_wait_for_its_own_forks)
 {
     /* A fork that does not fit into the deque runs at its join, which comes after the wait. */
     const char *deque = getenv("FILCH_DEQUE");
@@ -319,14 +319,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_come_out_in_the_order_in_which_they_went_in),
         cmocka_unit_test(a_full_channel_takes_nothing_and_an_empty_one_has_nothing),
-        cmocka_unit_test(a_closed_channel_gives_what_is_in_it_and_then_says_so),
-        cmocka_unit_test(what_cannot_be_is_an_error),
+        cmocka_unit_test(a_closed_channel_gives_its_entries_and_then_an_error),
+        cmocka_unit_test(wrong_arguments_are_errors),
         cmocka_unit_test(a_thread_waits_until_its_deadline_and_has_sent_and_received_nothing),
         cmocka_unit_test(without_capacity_sender_and_receiver_meet),
-        cmocka_unit_test(what_a_waiting_sender_brings_follows_what_is_in_the_channel),
-        cmocka_unit_test(who_waits_longest_receives_first),
-        cmocka_unit_test(what_is_sent_to_many_who_wait_is_received_once_each),
-        cmocka_unit_test(a_task_may_wait_for_what_it_has_forked),
+        cmocka_unit_test(the_entry_of_a_waiting_sender_follows_those_in_the_channel),
+        cmocka_unit_test(the_longest_waiter_receives_first),
+        cmocka_unit_test(entries_sent_to_many_waiters_are_received_once_each),
+        cmocka_unit_test(a_task_may_wait_for_its_own_forks),
         cmocka_unit_test(entries_of_every_size_arrive_whole_also_from_pool_to_pool),
     };
     return cmocka_run_group_tests_name("channel", tests, watchdog_start, watchdog_stop);

@@ -129,7 +129,7 @@ static void run_traffic(filch_pool *pool, size_t capacity, filch_rng *rng)
     filch_channel_destroy(t.channel);
 }
 
-TEST(nothing_is_lost_or_received_twice_whoever_gives_up)
+TEST(nothing_is_lost_or_received_twice_although_waits_end_early)
 {
     const uint64_t end_ns = filch_after_ns((uint64_t)(test_seconds() * 1e9));
     filch_rng rng;
@@ -148,7 +148,7 @@ TEST(nothing_is_lost_or_received_twice_whoever_gives_up)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_lost_or_received_twice_whoever_gives_up),
+        cmocka_unit_test(nothing_is_lost_or_received_twice_although_waits_end_early),
     };
     return cmocka_run_group_tests_name("channel_traffic", tests, watchdog_start, watchdog_stop);
 }

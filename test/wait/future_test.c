@@ -58,12 +58,12 @@ static void await_from_thread(filch_frame *f, void *arg)
     CHECK(pthread_join(thread, NULL) == 0);
 }
 
-TEST(a_plain_thread_completes_what_a_task_waits_for)
+TEST(a_plain_thread_completes_the_future_of_a_task)
 {
     on_pools(await_from_thread, &watchdog);
 }
 
-TEST(a_plain_thread_waits_for_what_another_completes)
+TEST(a_plain_thread_waits_for_a_future)
 {
     await_from_thread(NULL, &watchdog);
 }
@@ -91,7 +91,7 @@ static void await_own_child(filch_frame *f, void *arg)
     filch_join(f, mark);
 }
 
-TEST(a_task_may_wait_for_what_its_own_fork_will_do)
+TEST(a_task_may_wait_for_a_future_that_its_fork_completes)
 {
     on_pools(await_own_child, NULL);
 }
@@ -138,7 +138,7 @@ static void wake_many(filch_frame *f, void *arg)
     CHECK(counter_get(&woken) == WAITERS + COUNT_OF(threads));
 }
 
-TEST(all_who_wait_for_a_future_are_woken)
+TEST(a_future_wakes_all_its_waiters)
 {
     on_pools(wake_many, NULL);
 }
@@ -342,7 +342,7 @@ static void yield_and_submit(filch_frame *f, void *arg)
     }
 }
 
-TEST(tasks_that_yield_for_ever_keep_nobody_from_running)
+TEST(tasks_that_yield_for_ever_let_other_tasks_run)
 {
     for (size_t i = 0; i < COUNT_OF(worker_counts); i++) {
         filch_pool *pool = watched_pool_of(worker_counts[i]);
@@ -356,16 +356,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_complete_future_has_its_value_again_and_again),
         cmocka_unit_test(a_future_is_completed_once),
-        cmocka_unit_test(a_plain_thread_completes_what_a_task_waits_for),
-        cmocka_unit_test(a_plain_thread_waits_for_what_another_completes),
-        cmocka_unit_test(a_task_may_wait_for_what_its_own_fork_will_do),
-        cmocka_unit_test(all_who_wait_for_a_future_are_woken),
+        cmocka_unit_test(a_plain_thread_completes_the_future_of_a_task),
+        cmocka_unit_test(a_plain_thread_waits_for_a_future),
+        cmocka_unit_test(a_task_may_wait_for_a_future_that_its_fork_completes),
+        cmocka_unit_test(a_future_wakes_all_its_waiters),
         cmocka_unit_test(async_brings_back_the_value_or_the_error_of_its_task),
         cmocka_unit_test(a_sleep_is_not_too_short),
         cmocka_unit_test(a_wait_ends_at_its_deadline),
         cmocka_unit_test(a_deadline_and_a_completion_at_once_end_one_wait),
         cmocka_unit_test(a_completion_from_outside_finds_a_worker_though_all_sleep),
-        cmocka_unit_test(tasks_that_yield_for_ever_keep_nobody_from_running),
+        cmocka_unit_test(tasks_that_yield_for_ever_let_other_tasks_run),
     };
     return cmocka_run_group_tests_name("future", tests, watchdog_start, watchdog_stop);
 }

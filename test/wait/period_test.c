@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 
-TEST(a_period_does_not_drift_and_counts_what_was_missed)
+TEST(a_period_does_not_drift_and_counts_missed_beats)
 {
     uint64_t start_ns = filch_now_ns();
     filch_period period;
@@ -104,7 +104,7 @@ TEST(signals_do_not_keep_a_task_asleep)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_period_does_not_drift_and_counts_what_was_missed),
+        cmocka_unit_test(a_period_does_not_drift_and_counts_missed_beats),
         cmocka_unit_test(a_period_ends_when_the_task_is_cancelled),
         cmocka_unit_test(signals_do_not_keep_a_task_asleep),
     };

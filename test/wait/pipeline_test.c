@@ -146,7 +146,7 @@ static int drop_odd(filch_frame *f TEST_UNUSED, void *context TEST_UNUSED, void 
     return 0;
 }
 
-TEST(an_item_that_a_stage_drops_holds_up_nobody)
+TEST(an_item_that_a_stage_drops_blocks_no_other)
 {
     filch_pool *pool = watched_pool_of(3);
     source from = {.last = 1000};
@@ -237,7 +237,7 @@ static void discard(void *context, void *item)
     counter_add(context, (uintptr_t)item);
 }
 
-TEST(the_first_error_is_returned_and_what_was_under_way_is_discarded)
+TEST(the_first_error_is_returned_and_items_in_flight_are_discarded)
 {
     filch_pool *pool = watched_pool_of(3);
 
@@ -339,7 +339,7 @@ TEST(a_deadline_and_the_cancellation_of_the_caller_end_a_pipeline)
     watched_pool_destroy(pool);
 }
 
-TEST(what_cannot_be_is_an_error)
+TEST(wrong_arguments_are_errors)
 {
     filch_pool *pool = watched_pool_of(1);
     source from = {.last = 10};
@@ -395,7 +395,7 @@ TEST(a_stage_may_run_a_pipeline)
 }
 
 /* Random pipelines, with all kinds of stages. */
-TEST(whatever_the_stages_are_all_items_arrive)
+TEST(all_items_arrive_for_all_kinds_of_stages)
 {
     const uint64_t end_ns = filch_after_ns((uint64_t)(test_seconds() * 1e9));
     filch_rng rng;
@@ -442,15 +442,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_goes_through_all_stages_and_leaves_in_order),
         cmocka_unit_test(a_pipeline_without_items_and_one_of_one_stage_come_to_their_end),
-        cmocka_unit_test(an_item_that_a_stage_drops_holds_up_nobody),
+        cmocka_unit_test(an_item_that_a_stage_drops_blocks_no_other),
         cmocka_unit_test(a_later_stage_may_end_the_stream),
         cmocka_unit_test(the_first_stage_may_be_wide),
-        cmocka_unit_test(the_first_error_is_returned_and_what_was_under_way_is_discarded),
+        cmocka_unit_test(the_first_error_is_returned_and_items_in_flight_are_discarded),
         cmocka_unit_test(an_error_of_the_first_stage_is_returned),
         cmocka_unit_test(a_deadline_and_the_cancellation_of_the_caller_end_a_pipeline),
-        cmocka_unit_test(what_cannot_be_is_an_error),
+        cmocka_unit_test(wrong_arguments_are_errors),
         cmocka_unit_test(a_stage_may_run_a_pipeline),
-        cmocka_unit_test(whatever_the_stages_are_all_items_arrive),
+        cmocka_unit_test(all_items_arrive_for_all_kinds_of_stages),
     };
     return cmocka_run_group_tests_name("pipeline", tests, watchdog_start, watchdog_stop);
 }

@@ -53,7 +53,7 @@ static void *select_on_thread(void *arg)
 
 /* ---- without waiting ------------------------------------------------------------------------- */
 
-TEST(what_can_be_done_is_done_and_nothing_else)
+TEST(one_ready_case_happens_and_no_other)
 {
     filch_channel *full = channel_of(1), *empty = channel_of(1);
     int one = 1, two = 2, in = 0, other = 0;
@@ -136,7 +136,7 @@ TEST(a_time_comes_also_if_it_has_passed)
     filch_channel_destroy(channel);
 }
 
-TEST(what_cannot_be_is_an_error)
+TEST(wrong_arguments_are_errors)
 {
     filch_channel *channel = channel_of(1);
     int value = 1;
@@ -346,7 +346,7 @@ static int await_some(filch_frame *f, void *arg)
     return 0;
 }
 
-TEST(await_any_returns_the_one_that_is_complete)
+TEST(wait_any_returns_the_complete_future)
 {
     filch_pool *pool = watched_pool_of(2);
     filch_future storage[64], *futures[64];
@@ -518,17 +518,17 @@ TEST(selects_that_meet_selects_lose_nothing)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_can_be_done_is_done_and_nothing_else),
+        cmocka_unit_test(one_ready_case_happens_and_no_other),
         cmocka_unit_test(a_closed_channel_is_something_that_came),
         cmocka_unit_test(a_future_that_is_complete_is_chosen_with_its_error),
         cmocka_unit_test(a_time_comes_also_if_it_has_passed),
-        cmocka_unit_test(what_cannot_be_is_an_error),
+        cmocka_unit_test(wrong_arguments_are_errors),
         cmocka_unit_test(of_several_that_can_be_done_each_is_chosen_about_as_often),
         cmocka_unit_test(a_select_that_waits_gets_the_first_that_comes),
         cmocka_unit_test(a_task_selects_until_a_time_and_has_done_nothing),
         cmocka_unit_test(a_cancelled_select_has_done_nothing),
         cmocka_unit_test(a_select_does_not_meet_itself_but_another),
-        cmocka_unit_test(await_any_returns_the_one_that_is_complete),
+        cmocka_unit_test(wait_any_returns_the_complete_future),
         cmocka_unit_test(a_future_may_be_gone_when_the_select_has_returned),
         cmocka_unit_test(selects_that_meet_selects_lose_nothing),
     };

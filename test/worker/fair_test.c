@@ -121,7 +121,7 @@ static int spawn_all(filch_frame *f, void *scope)
 }
 
 /* There are so many sleepers that some are always due. */
-TEST(what_is_submitted_begins_beside_tasks_that_sleep_for_a_moment)
+TEST(submitted_tasks_start_beside_tasks_that_sleep_for_a_moment)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
         filch_pool *pool = watched_pool_of(workers);
@@ -148,7 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_that_yields_gives_way_to_its_own_forks),
         cmocka_unit_test(the_forks_of_a_task_that_waits_are_run_beside_tasks_that_yield),
-        cmocka_unit_test(what_is_submitted_begins_beside_tasks_that_sleep_for_a_moment),
+        cmocka_unit_test(submitted_tasks_start_beside_tasks_that_sleep_for_a_moment),
     };
     return cmocka_run_group_tests_name("fair", tests, watchdog_start, watchdog_stop);
 }

@@ -124,7 +124,7 @@ static void fork_inside(filch_frame *f TEST_UNUSED, void *arg)
     CHECK(waitpid(pid, &work->status, 0) == pid);
 }
 
-TEST(the_child_of_a_task_that_forked_is_told_that_its_pool_is_gone)
+TEST(the_child_of_a_task_that_forked_gets_an_error_from_its_pool)
 {
     FOR_EACH_COUNT(workers)
     {
@@ -338,7 +338,7 @@ static void use_scope_of_parent_later(void *arg)
     CHECK(FILCH_RUN(i->scope.pool, fib, 15) == 610);
 }
 
-TEST(the_child_of_a_fork_is_told_that_a_scope_is_its_parents)
+TEST(the_child_of_a_fork_gets_an_error_from_a_scope_of_its_parent)
 {
     skip_with_tsan();
     FOR_EACH_COUNT(workers)
@@ -402,12 +402,12 @@ int main(void)
         cmocka_unit_test(the_child_of_a_fork_may_use_the_pool_it_inherited),
         cmocka_unit_test(the_child_of_a_fork_may_destroy_the_pool_it_inherited),
         cmocka_unit_test(the_child_of_a_child_may_use_the_pool_too),
-        cmocka_unit_test(the_child_of_a_task_that_forked_is_told_that_its_pool_is_gone),
+        cmocka_unit_test(the_child_of_a_task_that_forked_gets_an_error_from_its_pool),
         cmocka_unit_test(the_child_of_a_task_that_forked_may_return_and_use_the_pool),
         cmocka_unit_test(the_child_of_a_fork_may_use_strands_that_were_in_use),
         cmocka_unit_test(children_of_a_busy_process_neither_hang_nor_disturb_it),
         cmocka_unit_test(the_child_of_a_fork_may_open_a_scope_in_the_pool_it_inherited),
-        cmocka_unit_test(the_child_of_a_fork_is_told_that_a_scope_is_its_parents),
+        cmocka_unit_test(the_child_of_a_fork_gets_an_error_from_a_scope_of_its_parent),
         cmocka_unit_test(the_child_of_a_task_that_forked_has_no_scopes),
     };
     return cmocka_run_group_tests_name("pool_fork", tests, watchdog_start, watchdog_stop);

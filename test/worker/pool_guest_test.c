@@ -155,7 +155,7 @@ static void wait_for_outer(filch_frame *f TEST_UNUSED, void *arg)
     v->result = filch_pool_wait(v->outer);
 }
 
-TEST(a_thread_of_a_pool_does_not_inherit_what_its_guest_held)
+TEST(a_thread_of_a_pool_does_not_inherit_the_seats_of_its_guest)
 {
     filch_pool *outer = watched_pool_of(1), *inner = watched_pool_of(1);
     visit v = {outer, inner, -1};
@@ -179,7 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(several_pools_work_side_by_side),
         cmocka_unit_test(a_task_may_run_another_in_its_own_pool),
-        cmocka_unit_test(a_thread_of_a_pool_does_not_inherit_what_its_guest_held),
+        cmocka_unit_test(a_thread_of_a_pool_does_not_inherit_the_seats_of_its_guest),
         cmocka_unit_test(a_run_may_go_ten_times_through_two_pools_of_one_worker),
         cmocka_unit_test(a_run_may_go_ten_times_through_two_pools_of_two_workers),
         cmocka_unit_test(a_run_may_go_nine_times_through_three_pools),

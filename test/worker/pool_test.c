@@ -41,7 +41,7 @@ TEST(a_wait_returns_when_all_that_was_submitted_is_complete)
     }
 }
 
-TEST(destroy_waits_for_what_was_submitted)
+TEST(destroy_waits_for_submitted_tasks)
 {
     FOR_EACH_COUNT(workers)
     for (int i = 0; i < 50; i++) {
@@ -440,7 +440,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_is_complete_when_it_returns),
         cmocka_unit_test(a_wait_returns_when_all_that_was_submitted_is_complete),
-        cmocka_unit_test(destroy_waits_for_what_was_submitted),
+        cmocka_unit_test(destroy_waits_for_submitted_tasks),
         cmocka_unit_test(a_task_may_submit_to_its_own_pool),
         cmocka_unit_test(a_task_may_submit_to_another_pool),
         cmocka_unit_test(many_threads_may_use_one_pool_at_once),

@@ -110,7 +110,7 @@ static void *submit_from_one_cpu(void *arg)
     return NULL;
 }
 
-TEST(a_thread_does_not_inherit_the_cpu_of_who_had_work_for_it)
+TEST(a_thread_does_not_inherit_the_cpu_of_the_submitter)
 {
     const filch_options options = {.size = sizeof options, .workers = 2};
     filch_pool *pool = watched_pool_create(&options);
@@ -144,7 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_of_one_worker_goes_on_when_another_has_done_its_job),
         cmocka_unit_test(a_loop_of_two_long_iterations_is_run_by_two_workers),
-        cmocka_unit_test(a_thread_does_not_inherit_the_cpu_of_who_had_work_for_it),
+        cmocka_unit_test(a_thread_does_not_inherit_the_cpu_of_the_submitter),
         cmocka_unit_test(a_guest_and_a_thread_may_take_turns_on_a_seat_that_reports_overflows),
     };
     return cmocka_run_group_tests_name("resume", tests, watchdog_start, watchdog_stop);

@@ -104,7 +104,7 @@ static void await_in_shortage(filch_frame *f, void *arg)
     CHECK(filch_scope_close(f, &scope) == 0);
 }
 
-TEST(a_task_that_waits_for_one_without_a_stack_is_told)
+TEST(a_task_that_waits_for_one_without_a_stack_gets_an_error)
 {
     counter_set(&refused, 0);
     for (int i = 0; i < 20; i++) {
@@ -221,7 +221,7 @@ static void *set_future(void *future)
     return NULL;
 }
 
-TEST(without_threads_who_completes_a_future_runs_those_who_wait)
+TEST(without_threads_completing_a_future_runs_its_waiters)
 {
     set(&has_no_threads, 1);
     filch_pool *pool = watched_pool_of(2);
@@ -272,7 +272,7 @@ static int sleep_shortly(filch_frame *f, void *arg)
     return filch_sleep_ns(f, 1000000);
 }
 
-TEST(without_threads_who_closes_a_scope_watches_its_timers)
+TEST(without_threads_the_closer_of_a_scope_watches_its_timers)
 {
     set(&has_no_threads, 1);
     filch_pool *pool = watched_pool_of(2);
@@ -289,7 +289,7 @@ TEST(without_threads_who_closes_a_scope_watches_its_timers)
     set(&has_no_threads, 0);
 }
 
-TEST(without_threads_who_waits_for_the_limit_of_a_scope_watches_its_timers)
+TEST(without_threads_a_wait_for_the_limit_of_a_scope_watches_its_timers)
 {
     const filch_scope_options one = {.size = sizeof one, .task_limit = 1};
     set(&has_no_threads, 1);
@@ -322,7 +322,7 @@ static void sleep_longer(filch_frame *f, void *arg)
     counter_add(&ran, 1);
 }
 
-TEST(without_threads_who_waits_for_all_tasks_watches_their_timers)
+TEST(without_threads_a_wait_for_all_tasks_watches_their_timers)
 {
     for (unsigned workers = 1; workers <= 3; workers++) {
         set(&has_no_threads, 1);
@@ -403,14 +403,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_that_cannot_have_a_stack_end_with_an_error_and_others_go_on),
         cmocka_unit_test(tasks_that_do_not_wait_are_never_refused),
-        cmocka_unit_test(a_task_that_waits_for_one_without_a_stack_is_told),
+        cmocka_unit_test(a_task_that_waits_for_one_without_a_stack_gets_an_error),
         cmocka_unit_test(without_threads_timers_fire_all_the_same),
         cmocka_unit_test(without_threads_operations_end_all_the_same),
-        cmocka_unit_test(without_threads_who_completes_a_future_runs_those_who_wait),
+        cmocka_unit_test(without_threads_completing_a_future_runs_its_waiters),
         cmocka_unit_test(without_threads_a_timer_fires_that_another_thread_has_made_start),
-        cmocka_unit_test(without_threads_who_closes_a_scope_watches_its_timers),
-        cmocka_unit_test(without_threads_who_waits_for_the_limit_of_a_scope_watches_its_timers),
-        cmocka_unit_test(without_threads_who_waits_for_all_tasks_watches_their_timers),
+        cmocka_unit_test(without_threads_the_closer_of_a_scope_watches_its_timers),
+        cmocka_unit_test(without_threads_a_wait_for_the_limit_of_a_scope_watches_its_timers),
+        cmocka_unit_test(without_threads_a_wait_for_all_tasks_watches_their_timers),
         cmocka_unit_test(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile),
     };
     return cmocka_run_group_tests_name("shortage", tests, watchdog_start, watchdog_stop);

@@ -198,7 +198,7 @@ static void fork_and_wait(filch_frame *f, void *arg)
     filch_channel_destroy(all.channel);
 }
 
-TEST(a_wait_for_what_only_an_own_fork_would_do_is_told)
+TEST(a_wait_that_only_an_own_fork_could_end_gets_an_error)
 {
     for (unsigned workers = 1; workers <= 3; workers++)
         for (unsigned i = 0; i < WAYS; i++) {
@@ -214,7 +214,7 @@ TEST(a_wait_for_what_only_an_own_fork_would_do_is_told)
         }
 }
 
-TEST(without_threads_and_memory_it_is_told_too)
+TEST(without_threads_and_memory_it_gets_the_error_too)
 {
     for (unsigned i = 0; i < WAYS; i++) {
         if (ways[i].wait == wait_byte)
@@ -261,7 +261,7 @@ static void run_inside(filch_frame *f, void *pool)
     CHECK(FILCH_RUN(pool, fork_inside, 0) == -ENOMEM);
 }
 
-TEST(a_task_that_runs_on_the_stack_of_another_is_told)
+TEST(a_task_on_the_stack_of_another_gets_the_error)
 {
     filch_pool *pool = watched_pool_of(1);
 
@@ -358,7 +358,7 @@ static void fork_and_sleep(filch_frame *f, void *arg)
     filch_join(f, mark);
 }
 
-TEST(sleep_calls_that_block_and_what_is_shielded_end_as_ever)
+TEST(sleeps_blocking_calls_and_shielded_waits_end_as_usual)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
         filch_pool *pool = watched_pool_of(workers);
@@ -410,7 +410,7 @@ static void close_with_a_fork(filch_frame *f, void *arg)
 }
 
 /* The scope's task waits for a fork of the closing task, which no strand can run. */
-TEST(who_closes_a_scope_is_told_when_its_tasks_have_ended)
+TEST(closing_a_scope_returns_the_error_after_its_tasks)
 {
     for (unsigned workers = 1; workers <= 3; workers++) {
         filch_pool *pool = watched_pool_of(workers);
@@ -422,12 +422,12 @@ TEST(who_closes_a_scope_is_told_when_its_tasks_have_ended)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wait_for_what_only_an_own_fork_would_do_is_told),
-        cmocka_unit_test(without_threads_and_memory_it_is_told_too),
-        cmocka_unit_test(a_task_that_runs_on_the_stack_of_another_is_told),
+        cmocka_unit_test(a_wait_that_only_an_own_fork_could_end_gets_an_error),
+        cmocka_unit_test(without_threads_and_memory_it_gets_the_error_too),
+        cmocka_unit_test(a_task_on_the_stack_of_another_gets_the_error),
         cmocka_unit_test(a_task_waits_on_the_stack_of_another_pool),
-        cmocka_unit_test(sleep_calls_that_block_and_what_is_shielded_end_as_ever),
-        cmocka_unit_test(who_closes_a_scope_is_told_when_its_tasks_have_ended),
+        cmocka_unit_test(sleeps_blocking_calls_and_shielded_waits_end_as_usual),
+        cmocka_unit_test(closing_a_scope_returns_the_error_after_its_tasks),
     };
     return cmocka_run_group_tests_name("shortage_wait", tests, watchdog_start, watchdog_stop);
 }

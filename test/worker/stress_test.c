@@ -237,12 +237,12 @@ static void play(filch_fn *fn, unsigned least_workers)
     print_message("%llu rounds\n", (unsigned long long)rounds);
 }
 
-TEST(an_idle_pool_runs_what_is_submitted)
+TEST(an_idle_pool_runs_submitted_tasks)
 {
     play(answer, 1);
 }
 
-TEST(an_idle_worker_steals_what_is_forked)
+TEST(an_idle_worker_steals_forks)
 {
     play(answer_by_another, 2);
 }
@@ -367,8 +367,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_trees_give_the_result_of_the_serial_program),
-        cmocka_unit_test(an_idle_pool_runs_what_is_submitted),
-        cmocka_unit_test(an_idle_worker_steals_what_is_forked),
+        cmocka_unit_test(an_idle_pool_runs_submitted_tasks),
+        cmocka_unit_test(an_idle_worker_steals_forks),
         cmocka_unit_test(threads_that_run_submit_and_wait_at_once_lose_nothing),
         cmocka_unit_test(a_pool_may_be_destroyed_right_after_its_last_task),
     };

@@ -57,7 +57,7 @@ TEST(a_signal_lets_one_go_on_and_a_broadcast_all)
     }
 }
 
-TEST(a_signal_goes_past_those_who_were_cancelled)
+TEST(a_signal_goes_past_cancelled_waiters)
 {
     filch_pool *pool = watched_pool_of(2);
 
@@ -176,7 +176,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_lets_one_go_on_and_a_broadcast_all),
-        cmocka_unit_test(a_signal_goes_past_those_who_were_cancelled),
+        cmocka_unit_test(a_signal_goes_past_cancelled_waiters),
         cmocka_unit_test(the_mutex_is_held_after_a_deadline),
         cmocka_unit_test(a_queue_with_conditions_loses_nothing),
     };

@@ -102,7 +102,7 @@ TEST(a_mutex_is_not_had_after_the_deadline)
     watched_pool_destroy(pool);
 }
 
-TEST(a_mutex_goes_past_those_who_were_cancelled)
+TEST(a_mutex_goes_past_cancelled_waiters)
 {
     for (unsigned workers = 1; workers <= 2; workers++) {
         filch_pool *pool = watched_pool_of(workers);
@@ -146,7 +146,7 @@ static int lock_in_order(filch_frame *f, void *arg)
     return 0;
 }
 
-TEST(a_mutex_goes_to_those_who_wait_in_their_order)
+TEST(a_mutex_goes_to_waiters_in_order)
 {
     filch_pool *pool = watched_pool_of(1);
     shared *s = new_shared();
@@ -168,7 +168,7 @@ TEST(a_mutex_goes_to_those_who_wait_in_their_order)
 }
 
 /* The test's thread locks the mutex again and again. */
-TEST(nobody_is_overtaken_for_ever)
+TEST(no_waiter_is_overtaken_for_ever)
 {
     for (int on_thread = 0; on_thread <= 1; on_thread++) {
         filch_pool *pool = watched_pool_of(1);
@@ -363,9 +363,9 @@ int main(void)
         cmocka_unit_test(a_mutex_has_one_holder_among_tasks_and_threads),
         cmocka_unit_test(a_mutex_that_is_held_cannot_be_had_by_trying),
         cmocka_unit_test(a_mutex_is_not_had_after_the_deadline),
-        cmocka_unit_test(a_mutex_goes_past_those_who_were_cancelled),
-        cmocka_unit_test(a_mutex_goes_to_those_who_wait_in_their_order),
-        cmocka_unit_test(nobody_is_overtaken_for_ever),
+        cmocka_unit_test(a_mutex_goes_past_cancelled_waiters),
+        cmocka_unit_test(a_mutex_goes_to_waiters_in_order),
+        cmocka_unit_test(no_waiter_is_overtaken_for_ever),
         cmocka_unit_test(a_mutex_may_be_held_over_a_join_a_wait_and_a_scope),
         cmocka_unit_test(tasks_that_wait_in_a_circle_are_named),
     };

@@ -36,7 +36,7 @@ TEST(a_semaphore_counts)
     assert_int_equal(WORD(&sem), FILCH_SEM_MAX);
 }
 
-TEST(units_go_to_those_who_wait_and_the_rest_is_counted)
+TEST(units_go_to_waiters_and_the_rest_is_counted)
 {
     filch_pool *pool = watched_pool_of(2);
     shared *s = new_shared();
@@ -60,7 +60,7 @@ TEST(units_go_to_those_who_wait_and_the_rest_is_counted)
     watched_pool_destroy(pool);
 }
 
-TEST(units_go_past_those_who_were_cancelled)
+TEST(units_go_past_cancelled_waiters)
 {
     filch_pool *pool = watched_pool_of(2);
 
@@ -147,7 +147,7 @@ FILCH_TASK(int, sleep_a_moment, (uint64_t, ns))
     return filch_sleep_ns(FILCH_HERE, ns);
 }
 
-TEST(a_run_is_not_cancelled_with_what_ran_on_its_strand_before)
+TEST(a_run_is_not_cancelled_with_the_last_task_of_its_strand)
 {
     filch_pool *pool = watched_pool_of(1);
     shared *s = new_shared();
@@ -227,7 +227,7 @@ static int come_once(filch_frame *f, void *arg)
     return result < 0 ? result : 0;
 }
 
-TEST(who_was_cancelled_at_a_barrier_has_not_come)
+TEST(a_task_cancelled_at_a_barrier_does_not_count)
 {
     filch_pool *pool = watched_pool_of(2);
 
@@ -355,7 +355,7 @@ static int once_till_gate(filch_frame *f, void *arg)
     return filch_once_call(f, &((shared *)arg)->once, call_till_gate, arg);
 }
 
-TEST(one_who_waits_calls_when_the_first_was_cancelled)
+TEST(a_waiter_calls_when_the_first_call_was_cancelled)
 {
     filch_pool *pool = watched_pool_of(1);
     shared *s = new_shared();
@@ -388,15 +388,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_semaphore_counts),
-        cmocka_unit_test(units_go_to_those_who_wait_and_the_rest_is_counted),
-        cmocka_unit_test(units_go_past_those_who_were_cancelled),
+        cmocka_unit_test(units_go_to_waiters_and_the_rest_is_counted),
+        cmocka_unit_test(units_go_past_cancelled_waiters),
         cmocka_unit_test(an_event_lets_all_go_on_until_it_is_reset),
-        cmocka_unit_test(a_run_is_not_cancelled_with_what_ran_on_its_strand_before),
+        cmocka_unit_test(a_run_is_not_cancelled_with_the_last_task_of_its_strand),
         cmocka_unit_test(a_barrier_lets_them_go_on_together),
-        cmocka_unit_test(who_was_cancelled_at_a_barrier_has_not_come),
+        cmocka_unit_test(a_task_cancelled_at_a_barrier_does_not_count),
         cmocka_unit_test(a_barrier_stays_right_when_the_last_comes_as_another_is_cancelled),
         cmocka_unit_test(once_calls_until_it_succeeds_and_never_again),
-        cmocka_unit_test(one_who_waits_calls_when_the_first_was_cancelled),
+        cmocka_unit_test(a_waiter_calls_when_the_first_call_was_cancelled),
     };
     return cmocka_run_group_tests_name("signal", tests, watchdog_start, watchdog_stop);
 }

@@ -63,7 +63,7 @@ static int wait_and_free(filch_frame *f, void *arg)
     return 0;
 }
 
-TEST(who_goes_last_may_free_what_it_waited_for)
+TEST(the_last_user_may_free_the_object)
 {
     for (unsigned workers = 1; workers <= 4; workers++) {
         filch_pool *pool = watched_pool_of(workers);
@@ -259,7 +259,7 @@ TEST(counts_add_up_under_stress)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_goes_last_may_free_what_it_waited_for),
+        cmocka_unit_test(the_last_user_may_free_the_object),
         cmocka_unit_test(counts_add_up_under_stress),
     };
     return cmocka_run_group_tests_name("sync", tests, watchdog_start, watchdog_stop);
