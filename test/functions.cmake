@@ -18,11 +18,8 @@ function(filch_check_with setting name)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT ${setting})
 endfunction()
 
-# Kinds of deques (FILCH_DEQUES in filch/deque.h), and those of them that pools run with. Some of
-# the latter are so small that they are always full.
-set(deque_kinds locked global abp chaselev bwos_lifo bwos_fifo)
-set(pool_deques
-    locked global abp abp:3 chaselev:1 bwos_lifo bwos_lifo:8:1 bwos_fifo bwos_fifo:8:1)
+# The deques that pools run with. Some are so small that they are always full.
+set(pool_deques ${FILCH_DEQUE_KINDS} abp:3 chaselev:1 bwos_lifo:8:1 bwos_fifo:8:1)
 
 # Ways of doing I/O. A ring of 4 entries is always full.
 set(io_ways uring uring:4 epoll threads)
