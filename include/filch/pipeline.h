@@ -96,8 +96,10 @@ typedef struct filch_pipeline_options {
  *   -ECANCELED   the caller is cancelled
  *   -ENOMEM      no stage was called, unless it was a further token that got no stack
  *   -EOWNERDEAD  as of filch_scope_open
- *   -EINVAL      no pool, no stage, a stage without a function, or options.size is not that of this
- *                library; no stage was called
+ *   -EINVAL      no pool, no stage, a stage without a function, or options.size was not set; no
+ *                stage was called
+ *   -E2BIG       the options come from a newer header and use members that this library does not
+ *                know; no stage was called
  */
 FILCH_API int filch_pipeline_run(filch_frame *f, filch_pool *pool, const filch_stage *stages,
                                  unsigned stage_count, const filch_pipeline_options *options);

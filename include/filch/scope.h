@@ -107,7 +107,9 @@ typedef struct filch_scope {
  * NULL outside of tasks. `options` may be NULL.
  *
  * Returns 0, or an error, and then there is nothing to close:
- *   -EINVAL      neither a pool nor a frame, no scope, or options.size is not that of this library
+ *   -EINVAL      neither a pool nor a frame, no scope, or options.size was not set
+ *   -E2BIG       the options come from a newer header and use members that this library does not
+ *                know
  *   -EOWNERDEAD  the caller is a task of the pool that has called fork(), and this is the child
  */
 FILCH_API int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,

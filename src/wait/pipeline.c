@@ -24,6 +24,7 @@
  * token, up to the limit. So a pipeline has no more tokens than it has had items.
  */
 #include "base/fault.h"
+#include "base/options.h"
 #include "wait/wait.h"
 
 #include <errno.h>
@@ -262,16 +263,17 @@ static pipeline *create(const filch_stage *stages, unsigned count,
 int filch_pipeline_run(filch_frame *f, filch_pool *pool, const filch_stage *stages,
                        unsigned stage_count, const filch_pipeline_options *options)
 {
-    filch_pipeline_options o = {.size = sizeof o};
+    filch_pipeline_options o;
+    int err = filch_options_copy(&o, sizeof o, options);
 
     if (!pool && f)
         pool = filch_strand_of(f)->pool;
-    if (!pool || !are_valid(stages, stage_count) || (options && options->size != sizeof o))
+    if (!pool || !are_valid(stages, stage_count))
         return -EINVAL;
-    if (options)
-        o = *options;
+    if (err)
+        return err;
     if (o.token_limit == 0)
-        o.token_limit = 4 * filch_pool_workers(pool);
+        o.token_limit = 4 * filch_pool_worker_count(pool);
     if (o.token_limit > TOKENS_MAX)
         o.token_limit = TOKENS_MAX;
     pipeline *p = create(stages, stage_count, &o);
@@ -279,7 +281,7 @@ int filch_pipeline_run(filch_frame *f, filch_pool *pool, const filch_stage *stag
         return -ENOMEM;
     const filch_scope_options scope_options = {
         .size = sizeof scope_options, .deadline_ns = o.deadline_ns, .cancel_on_error = true};
-    int err = filch_scope_open(f, &p->scope, pool, &scope_options);
+    err = filch_scope_open(f, &p->scope, pool, &scope_options);
     if (!err) {
         /* relaxed: no other thread knows it yet. */
         filch_store_relaxed(&p->token_count, 1);

@@ -17,6 +17,7 @@
 #include "wait/scope.h"
 
 #include "base/fault.h"
+#include "base/options.h"
 #include "strand/inherit.h"
 #include "wait/spawn.h"
 #include "wait/wait.h"
@@ -164,17 +165,17 @@ void filch_unshield(filch_frame *f, filch_frame *shield)
 int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,
                      const filch_scope_options *options)
 {
-    filch_scope_options o = {.size = sizeof o};
+    filch_scope_options o;
+    int err = filch_options_copy(&o, sizeof o, options);
 
     if (!pool && f)
         pool = filch_strand_of(f)->pool;
-    if (!scope || !pool || (options && options->size != sizeof o))
+    if (!scope || !pool)
         return -EINVAL;
-    int err = filch_pool_check(pool);
+    if (!err)
+        err = filch_pool_check(pool);
     if (err)
         return err;
-    if (options)
-        o = *options;
     /* relaxed: a count. Destroying a pool while a scope is being opened or closed is a race
      * anyway. */
     filch_fetch_add_relaxed(&pool->scopes, 1);

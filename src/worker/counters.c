@@ -2,6 +2,7 @@
 /*
  * Read the counters of filch/trace.h: each worker writes its own, and a reader adds them up.
  */
+#include "base/options.h"
 #include "worker/worker.h"
 
 #include <errno.h>

@@ -11,6 +11,7 @@
  *                  the seat on the stack.
  */
 #include "base/memory.h"
+#include "base/options.h"
 #include "worker/spin.h"
 #include "worker/worker.h"
 
@@ -26,27 +27,6 @@
 #define SMALLEST_STACK_BYTES ((size_t)16 << 10)
 
 /* ---- create and destroy ---------------------------------------------------------------------- */
-
-/* A shorter struct comes from an older caller: the rest is zero. A longer one comes from a newer
- * caller: it is accepted if the members that this library does not know are zero. */
-static int copy_options(filch_options *to, const filch_options *from)
-{
-    size_t known = sizeof *to;
-
-    memset(to, 0, sizeof *to);
-    if (!from)
-        return 0;
-    if (from->size < sizeof from->size)
-        return -EINVAL;
-    if (from->size > FILCH_LARGEST_STRUCT_BYTES)
-        return -E2BIG;
-    for (size_t i = known; i < from->size; i++)
-        if (((const unsigned char *)from)[i] != 0)
-            return -E2BIG;
-    memcpy(to, from, from->size < known ? from->size : known);
-    to->size = known;
-    return 0;
-}
 
 bool filch_is_verbose(void)
 {
@@ -188,7 +168,7 @@ static int create_alive(filch_pool *pool)
 int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsigned abi)
 {
     filch_options copy;
-    int err = out ? copy_options(&copy, options) : -EINVAL;
+    int err = out ? filch_options_copy(&copy, sizeof copy, options) : -EINVAL;
 
     if (err)
         return err;
@@ -376,7 +356,7 @@ int filch_pool_check(filch_pool *pool)
     return check_process(pool);
 }
 
-unsigned filch_pool_workers(const filch_pool *pool)
+unsigned filch_pool_worker_count(const filch_pool *pool)
 {
     return pool ? pool->worker_count : 0;
 }

@@ -154,9 +154,6 @@ struct filch_pool {
     unsigned generation;     /* how often the pool was rebuilt in forked children */
 };
 
-/* A `size` beyond this was never set by the caller. */
-#define FILCH_LARGEST_STRUCT_BYTES 4096
-
 /* In `pending`: a thread sleeps until the rest is zero. */
 #define FILCH_POOL_AWAITED ((uint32_t)1 << 31)
 

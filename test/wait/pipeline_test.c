@@ -344,14 +344,19 @@ TEST(wrong_arguments_are_errors)
     filch_pool *pool = watched_pool_of(1);
     source from = {.last = 10};
     const filch_stage good[] = {{.fn = make, .context = &from, .width = 1}}, bad[] = {{.fn = NULL}};
-    const filch_pipeline_options old = {.size = 8};
+    const filch_pipeline_options unset = {.size = 0};
+    const struct {
+        filch_pipeline_options options;
+        int unknown;
+    } newer = {.options = {.size = sizeof newer}, .unknown = 1};
     const filch_pipeline_options many = {.size = sizeof many, .token_limit = UINT_MAX};
 
     assert_int_equal(filch_pipeline_run(NULL, NULL, good, 1, NULL), -EINVAL);
     assert_int_equal(filch_pipeline_run(NULL, pool, NULL, 1, NULL), -EINVAL);
     assert_int_equal(filch_pipeline_run(NULL, pool, good, 0, NULL), -EINVAL);
     assert_int_equal(filch_pipeline_run(NULL, pool, bad, 1, NULL), -EINVAL);
-    assert_int_equal(filch_pipeline_run(NULL, pool, good, 1, &old), -EINVAL);
+    assert_int_equal(filch_pipeline_run(NULL, pool, good, 1, &unset), -EINVAL);
+    assert_int_equal(filch_pipeline_run(NULL, pool, good, 1, &newer.options), -E2BIG);
     assert_int_equal(counter_get(&from.calls), 0);
 
     assert_int_equal(filch_pipeline_run(NULL, pool, good, 1, &many), 0);

@@ -50,6 +50,27 @@ TEST(a_scope_without_tasks_closes_at_once)
     watched_pool_destroy(pool);
 }
 
+TEST(options_of_an_older_and_of_a_newer_header_are_understood)
+{
+    filch_pool *pool = watched_pool_of(1);
+    filch_scope_options older = {.size = offsetof(filch_scope_options, task_limit)};
+    struct {
+        filch_scope_options options;
+        uint64_t unknown;
+    } newer = {.options = {.size = sizeof newer, .task_limit = 3}};
+    filch_scope scope;
+
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, &older), 0);
+    assert_int_equal(filch_scope_close(NULL, &scope), 0);
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, &newer.options), 0);
+    assert_int_equal(scope.task_limit, 3);
+    assert_int_equal(filch_scope_close(NULL, &scope), 0);
+
+    newer.unknown = 1;
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, &newer.options), -E2BIG);
+    watched_pool_destroy(pool);
+}
+
 TEST(wrong_calls_are_errors)
 {
     filch_pool *pool = watched_pool_of(1);
@@ -262,6 +283,7 @@ int main(void)
         cmocka_unit_test(close_waits_for_every_task),
         cmocka_unit_test(a_scope_may_be_a_plain_threads),
         cmocka_unit_test(a_scope_without_tasks_closes_at_once),
+        cmocka_unit_test(options_of_an_older_and_of_a_newer_header_are_understood),
         cmocka_unit_test(wrong_calls_are_errors),
         cmocka_unit_test(a_task_cannot_close_the_scope_that_it_belongs_to),
         cmocka_unit_test(tasks_may_spawn_into_their_own_scope),

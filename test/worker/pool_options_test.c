@@ -13,7 +13,7 @@ TEST(a_pool_may_be_created_and_destroyed_without_work)
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
-        assert_int_equal(filch_pool_workers(pool), workers);
+        assert_int_equal(filch_pool_worker_count(pool), workers);
         watched_pool_destroy(pool);
     }
 }
@@ -22,7 +22,7 @@ TEST(a_pool_needs_no_options)
 {
     filch_pool *pool = watched_pool_create(NULL);
 
-    assert_true(filch_pool_workers(pool) >= 1);
+    assert_true(filch_pool_worker_count(pool) >= 1);
     assert_int_equal(FILCH_RUN(pool, fib, 15), 610);
     watched_pool_destroy(pool);
 }
@@ -31,7 +31,7 @@ TEST(zero_workers_are_the_default_number)
 {
     filch_pool *with_default = watched_pool_create(NULL), *with_zero = watched_pool_of(0);
 
-    assert_int_equal(filch_pool_workers(with_zero), filch_pool_workers(with_default));
+    assert_int_equal(filch_pool_worker_count(with_zero), filch_pool_worker_count(with_default));
     watched_pool_destroy(with_zero);
     watched_pool_destroy(with_default);
 }
@@ -57,7 +57,7 @@ static int create_with_size(size_t size, size_t non_zero_at)
     int err = filch_pool_create(&pool, &sized.options);
     if (err)
         return err;
-    int workers = (int)filch_pool_workers(pool);
+    int workers = (int)filch_pool_worker_count(pool);
     assert_int_equal(filch_pool_destroy(pool), 0);
     return workers;
 }
@@ -82,7 +82,7 @@ TEST(options_that_end_before_a_member_leave_it_at_its_default)
     filch_options options = {.size = offsetof(filch_options, workers), .workers = 7};
     filch_pool *with_default = watched_pool_create(NULL), *pool = watched_pool_create(&options);
 
-    assert_int_equal(filch_pool_workers(pool), filch_pool_workers(with_default));
+    assert_int_equal(filch_pool_worker_count(pool), filch_pool_worker_count(with_default));
     watched_pool_destroy(pool);
     watched_pool_destroy(with_default);
 }
@@ -154,7 +154,7 @@ TEST(ten_thousand_workers_become_a_thousand_that_work)
     filch_pool *pool = watched_pool_of(10000);
     counter c = {0};
 
-    assert_int_equal(filch_pool_workers(pool), 1000);
+    assert_int_equal(filch_pool_worker_count(pool), 1000);
     FILCH_RUN(pool, tree, &c, 12);
     assert_int_equal(counter_get(&c), (1u << 13) - 1);
     watched_pool_destroy(pool);
@@ -166,7 +166,7 @@ TEST(without_a_pool_every_call_is_an_error)
     filch_pool *pool = watched_pool_of(2);
     counter c = {0};
 
-    assert_int_equal(filch_pool_workers(NULL), 0);
+    assert_int_equal(filch_pool_worker_count(NULL), 0);
     assert_int_equal(filch_run(NULL, count_one, &c), -EINVAL);
     assert_int_equal(filch_submit(NULL, count_one, &c), -EINVAL);
     assert_int_equal(filch_submit_copy(NULL, count_one, &c, sizeof c), -EINVAL);
@@ -178,6 +178,9 @@ TEST(without_a_pool_every_call_is_an_error)
     assert_int_equal(filch_worker_counters(NULL, 0, &counters), -EINVAL);
     assert_int_equal(filch_run(pool, NULL, &c), -EINVAL);
     assert_int_equal(filch_submit(pool, NULL, &c), -EINVAL);
+    counters.size = 0;
+    assert_int_equal(filch_pool_counters(pool, &counters), -EINVAL);
+    counters.size = sizeof counters;
     assert_int_equal(filch_pool_counters(pool, NULL), -EINVAL);
     assert_int_equal(filch_worker_counters(pool, 2, &counters), -EINVAL);
     assert_int_equal(counter_get(&c), 0);
@@ -193,7 +196,7 @@ static void create_one(void *workers)
     filch_pool *pool;
 
     CHECK(filch_pool_create(&pool, &options) == 0);
-    fprintf(stderr, "it has %u\n", filch_pool_workers(pool));
+    fprintf(stderr, "it has %u\n", filch_pool_worker_count(pool));
     CHECK(filch_pool_destroy(pool) == 0);
 }
 
@@ -235,7 +238,7 @@ static void run_on_one_cpu(void *arg TEST_UNUSED)
     CHECK(sched_setaffinity(0, sizeof set, &set) == 0);
 
     CHECK(filch_pool_create(&pool, NULL) == 0);
-    CHECK(filch_pool_workers(pool) == 1);
+    CHECK(filch_pool_worker_count(pool) == 1);
     CHECK(FILCH_RUN(pool, fib, 15) == 610);
     CHECK(filch_pool_destroy(pool) == 0);
 

@@ -197,7 +197,7 @@ FILCH_TASK(void, fork_a_waiter, (filch_pool *, pool))
     latch is_started;
     latch_init(&is_started, 1);
     FILCH_FORK(child, wait_inside_stolen, pool, &is_started);
-    if (filch_pool_workers(pool) > 1)
+    if (filch_pool_worker_count(pool) > 1)
         latch_wait(&is_started);
     FILCH_JOIN(child);
 }
@@ -367,6 +367,28 @@ TEST(counters_may_be_read_while_the_pool_works_and_only_grow)
     watched_pool_destroy(pool);
 }
 
+TEST(counters_of_an_older_and_of_a_newer_header_are_filled_as_far_as_they_go)
+{
+    filch_pool *pool = watched_pool_of(1);
+    filch_counters older = {.size = offsetof(filch_counters, stolen), .stolen = 77};
+    struct {
+        filch_counters counters;
+        uint64_t unknown;
+    } newer = {.counters = {.size = sizeof newer}, .unknown = 77};
+    counter c = {0};
+
+    assert_int_equal(filch_submit(pool, tree_of_depth_8, &c), 0);
+    assert_int_equal(filch_pool_wait(pool), 0);
+    assert_int_equal(filch_pool_counters(pool, &older), 0);
+    assert_int_equal(filch_pool_counters(pool, &newer.counters), 0);
+
+    assert_int_equal(older.injected, 1);
+    assert_int_equal(older.stolen, 77);
+    assert_int_equal(newer.counters.injected, 1);
+    assert_int_equal(newer.unknown, 0);
+    watched_pool_destroy(pool);
+}
+
 typedef struct dumping {
     filch_pool *pool;
     counter stop;
@@ -449,6 +471,7 @@ int main(void)
         cmocka_unit_test(a_task_may_create_use_and_destroy_another_pool),
         cmocka_unit_test(a_task_may_call_exit),
         cmocka_unit_test(every_task_from_outside_and_every_stolen_task_is_counted),
+        cmocka_unit_test(counters_of_an_older_and_of_a_newer_header_are_filled_as_far_as_they_go),
         cmocka_unit_test(counters_may_be_read_while_the_pool_works_and_only_grow),
         cmocka_unit_test(a_pool_may_be_dumped_while_it_works),
         cmocka_unit_test(pools_come_and_go_ten_thousand_times),

@@ -106,7 +106,7 @@ static void give_lock(filch_frame *f, void *arg)
 
 static int wait_lock(filch_frame *f, things *t)
 {
-    int err = filch_rwlock_read(f, &t->lock);
+    int err = filch_rwlock_read_lock(f, &t->lock);
     if (!err)
         filch_rwlock_unlock(&t->lock);
     return err;
@@ -182,7 +182,7 @@ static void fork_and_wait(filch_frame *f, void *arg)
 
     CHECK(filch_channel_create(&all.channel, sizeof(int), 1) == 0);
     CHECK(pipe(all.pipe) == 0);
-    CHECK(filch_rwlock_write(f, &all.lock) == 0);
+    CHECK(filch_rwlock_write_lock(f, &all.lock) == 0);
     filch_barrier_init(&all.barrier, 2);
 
     f = filch_fork(f, t->way->give, &all);

@@ -87,14 +87,14 @@ static void lock_some(filch_frame *f, actor *a)
 static void read_or_write(filch_frame *f, actor *a)
 {
     if (below(a, 4) == 0) {
-        if (!got(filch_rwlock_write_until(f, &all.rwlock, some_deadline(a))))
+        if (!got(filch_rwlock_write_lock_until(f, &all.rwlock, some_deadline(a))))
             return;
         all.left++;
         if (below(a, 4) == 0)
             filch_yield(f);
         all.right++;
     } else {
-        if (!got(filch_rwlock_read_until(f, &all.rwlock, some_deadline(a))))
+        if (!got(filch_rwlock_read_lock_until(f, &all.rwlock, some_deadline(a))))
             return;
         if (below(a, 4) == 0)
             filch_yield(f);
