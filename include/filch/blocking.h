@@ -33,7 +33,6 @@ typedef enum filch_lane {
     FILCH_LANE_ANY,   /* everything else; up to 64 threads */
     FILCH_LANE_FILES, /* calls that wait for a disk; up to 16 */
     FILCH_LANE_NAMES, /* calls that look up names; up to 8 */
-    FILCH_LANE_COUNT,
 } filch_lane;
 
 /*

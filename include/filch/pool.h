@@ -120,7 +120,7 @@ FILCH_INLINE int filch_pool_create(filch_pool **pool, const filch_options *optio
 }
 
 /* How many workers the pool may have at once. */
-FILCH_API unsigned filch_pool_workers(const filch_pool *pool);
+FILCH_API unsigned filch_pool_worker_count(const filch_pool *pool);
 
 /*
  * Run fn(f, arg), and wait until it and all that it forked are complete. From any thread, also

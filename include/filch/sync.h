@@ -25,9 +25,9 @@
  * A library that is built with FILCH_DEBUG (a Debug build) detects tasks that wait for each other's
  * mutexes in a circle. It names them on stderr when the last of them begins to wait.
  *
- *     filch_rwlock_read(f, &lock);                    // many readers ...
+ *     filch_rwlock_read_lock(f, &lock);                    // many readers ...
  *     filch_rwlock_unlock(&lock);
- *     filch_rwlock_write(f, &lock);                   // ... or one writer
+ *     filch_rwlock_write_lock(f, &lock);                   // ... or one writer
  *     filch_rwlock_unlock(&lock);
  *
  *     while (!err && queue_is_empty())                // with the mutex held; a cancelled task does
@@ -87,10 +87,12 @@ typedef struct filch_rwlock {
     filch_list waiters;
 } filch_rwlock;
 
-FILCH_API int filch_rwlock_read(filch_frame *f, filch_rwlock *rwlock);
-FILCH_API int filch_rwlock_read_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns);
-FILCH_API int filch_rwlock_write(filch_frame *f, filch_rwlock *rwlock);
-FILCH_API int filch_rwlock_write_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns);
+FILCH_API int filch_rwlock_read_lock(filch_frame *f, filch_rwlock *rwlock);
+FILCH_API int filch_rwlock_read_lock_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns);
+FILCH_API int filch_rwlock_write_lock(filch_frame *f, filch_rwlock *rwlock);
+FILCH_API int filch_rwlock_write_lock_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns);
+FILCH_API bool filch_rwlock_try_read_lock(filch_rwlock *rwlock);
+FILCH_API bool filch_rwlock_try_write_lock(filch_rwlock *rwlock);
 FILCH_API void filch_rwlock_unlock(filch_rwlock *rwlock);
 
 /* ---- condition ------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ extern "C" {
     X(empty)       /* attempts that found nothing public */                                        \
     X(published)   /* times it made tasks public, for thieves to steal */                          \
     X(taken_back)  /* times it made them private again, unstolen */                                \
-    X(mugged)      /* ready strands that it took over from another worker */                       \
+    X(strands_stolen)      /* ready strands that it took over from another worker */                       \
     X(suspensions) /* times a strand was suspended to wait */                                      \
     X(sleeps)      /* times it went to sleep in the kernel */                                      \
     X(wakes)       /* times it woke another worker */

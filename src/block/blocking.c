@@ -21,7 +21,10 @@
 #include <filch/scope.h>
 #include <stdlib.h>
 
-static const unsigned thread_limits[FILCH_LANE_COUNT] = {
+/* As many as filch_lane has. */
+#define LANE_COUNT (FILCH_LANE_NAMES + 1)
+
+static const unsigned thread_limits[LANE_COUNT] = {
     [FILCH_LANE_ANY] = 64, [FILCH_LANE_FILES] = 16, [FILCH_LANE_NAMES] = 8};
 
 /* Calls often come one after the other, and a thread that sleeps takes microseconds to wake. */
@@ -44,7 +47,7 @@ typedef struct lane {
     filch_lock lock;
     const filch_pool *pool; /* NULL under the model checker */
     filch_link *first, **last;
-    filch_atomic_u32 queued_count; /* calls in the queue; under the lock */
+    unsigned queued_count; /* calls in the queue */
     unsigned thread_count, idle_count, thread_limit;
     bool has_lingerer;      /* one of the idle threads spins on the bell instead of sleeping */
     filch_atomic_u32 bell;  /* raised to wake idle threads */
@@ -56,7 +59,7 @@ typedef struct lane {
 
 typedef struct offload {
     filch_part part; /* first: in the pool it is the part */
-    lane lanes[FILCH_LANE_COUNT];
+    lane lanes[LANE_COUNT];
 } offload;
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -69,8 +72,7 @@ static call *take(lane *l)
     l->first = c->link.next;
     if (!l->first)
         l->last = &l->first;
-    /* relaxed: under the lock. */
-    filch_store_relaxed(&l->queued_count, filch_load_relaxed(&l->queued_count) - 1);
+    l->queued_count--;
     c->state = CALL_RUNNING;
     return c;
 }
@@ -192,7 +194,7 @@ static void destroy(filch_part *part)
 {
     offload *o = (offload *)part;
 
-    for (int i = 0; i < FILCH_LANE_COUNT; i++)
+    for (int i = 0; i < LANE_COUNT; i++)
         end_lane(&o->lanes[i]);
     free(o);
 }
@@ -211,7 +213,7 @@ static offload *get_offload(filch_pool *pool)
     if (!o)
         return NULL;
     o->part = (filch_part){destroy, forget};
-    for (int i = 0; i < FILCH_LANE_COUNT; i++) {
+    for (int i = 0; i < LANE_COUNT; i++) {
         o->lanes[i].pool = pool;
         o->lanes[i].last = &o->lanes[i].first;
         o->lanes[i].thread_limit = thread_limits[i];
@@ -230,12 +232,10 @@ static bool queue_call(lane *l, call *c)
     c->link.next = NULL;
     *l->last = &c->link;
     l->last = &c->link.next;
-    /* relaxed: under the lock. */
-    uint32_t queued_count = filch_load_relaxed(&l->queued_count) + 1;
-    filch_store_relaxed(&l->queued_count, queued_count);
-    if (l->idle_count >= queued_count) {
+    l->queued_count++;
+    if (l->idle_count >= l->queued_count) {
         /* The lingering thread sees the bell without a wake-up, and takes one call. */
-        ring(l, l->has_lingerer && queued_count == 1 ? 0 : 1);
+        ring(l, l->has_lingerer && l->queued_count == 1 ? 0 : 1);
         return true;
     }
     if (l->thread_count < l->thread_limit)
@@ -252,8 +252,7 @@ static void take_off(lane *l, call *c)
     *at = c->link.next;
     if (!*at)
         l->last = at;
-    /* relaxed: under the lock. */
-    filch_store_relaxed(&l->queued_count, filch_load_relaxed(&l->queued_count) - 1);
+    l->queued_count--;
 }
 
 /* Wait until the call is done, the task is cancelled or the deadline passes. Returns the state of
@@ -291,7 +290,7 @@ int filch_blocking_until(filch_frame *f, filch_lane which, int (*fn)(void *arg),
 {
     filch_strand *strand = f ? filch_strand_of(f) : NULL;
 
-    if (!fn || (unsigned)which >= FILCH_LANE_COUNT)
+    if (!fn || (unsigned)which >= LANE_COUNT)
         return -EINVAL;
     offload *o = filch_strand_can_leave(strand) ? get_offload(strand->pool) : NULL;
     if (!o)

@@ -45,6 +45,8 @@ static int result_of(filch_future *future, void **value)
 
 int filch_future_try_get(filch_future *future, void **value)
 {
+    if (!future)
+        return -EINVAL;
     if (!filch_future_is_ready(future))
         return -EAGAIN;
     /* filch_future_set must have released the lock: the caller may free the future. */

@@ -47,7 +47,7 @@ static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
                    ? take_half(worker, &victim->ready, &worker->ready)
                    : NULL;
         if (link) {
-            filch_count(worker, FILCH_COUNT_mugged);
+            filch_count(worker, FILCH_COUNT_strands_stolen);
             return filch_strand_of_link(link);
         }
         link = worker->spare && !filch_queue_seems_empty(&victim->spawned)

@@ -11,7 +11,7 @@
 
 static bool can_steal(filch_pool *pool)
 {
-    return filch_pool_workers(pool) > 1;
+    return filch_pool_worker_count(pool) > 1;
 }
 
 /* The children below open this latch when they start. */

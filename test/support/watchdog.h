@@ -82,7 +82,7 @@ static void watchdog_report(filch_pool *pool)
 
     /* relaxed: see above. */
     fprintf(stderr, "pool %p, %u workers: sleep word %#llx, %u injected, %u ready, %u pending\n",
-            (const void *)pool, filch_pool_workers(pool),
+            (const void *)pool, filch_pool_worker_count(pool),
             (unsigned long long)filch_load_relaxed(&pool->sleep.word),
             filch_load_relaxed(&pool->inject.count), filch_load_relaxed(&pool->ready.count),
             filch_load_relaxed(&pool->pending));

@@ -161,14 +161,14 @@ static filch_rwlock rwlock;
 
 static void write_once(void)
 {
-    filch_rwlock_write(NULL, &rwlock);
+    filch_rwlock_write_lock(NULL, &rwlock);
     shared++;
     filch_rwlock_unlock(&rwlock);
 }
 
 static void write_in_time(void)
 {
-    if (filch_rwlock_write_until(NULL, &rwlock, DEADLINE_NS) == 0) {
+    if (filch_rwlock_write_lock_until(NULL, &rwlock, DEADLINE_NS) == 0) {
         shared++;
         filch_rwlock_unlock(&rwlock);
     }
@@ -176,7 +176,7 @@ static void write_in_time(void)
 
 static void read_once(void)
 {
-    filch_rwlock_read(NULL, &rwlock);
+    filch_rwlock_read_lock(NULL, &rwlock);
     mc_check(shared <= 2, "what a reader sees was written");
     filch_rwlock_unlock(&rwlock);
 }

@@ -52,7 +52,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         FILCH_IMPL_EACH(FILCH_IMPL_FIELD, __VA_ARGS__)                                             \
     } name##_args;                                                                                 \
     typedef struct name##_forked {                                                                 \
-        filch_frame *slot;                                                                         \
+        filch_slot *slot;                                                                          \
         FILCH_IMPL_CHECK_FIELD                                                                     \
         name##_args args;                                                                          \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_RESULT_FIELD)(R)                         \
@@ -64,8 +64,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 /* How a thief, or a join that has no `name_forked`, runs the task in a slot. */
 #define FILCH_IMPL_DEFINE_THUNK(R, name, ...)                                                      \
-    static                                                                                         \
-        __attribute__((unused)) void name##_thunk(filch_frame *filch_f, filch_frame *filch_task)   \
+    static __attribute__((unused)) void name##_thunk(filch_frame *filch_f, filch_slot *filch_task) \
     {                                                                                              \
         name##_forked *const filch_child =                                                         \
             name##_fits ? NULL : *(name##_forked **)(void *)filch_task->room;                      \

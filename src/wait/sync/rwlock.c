@@ -128,24 +128,34 @@ static int lock_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns
     return outcome;
 }
 
-int filch_rwlock_read_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns)
+int filch_rwlock_read_lock_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns)
 {
     return lock_until(f, rwlock, deadline_ns, false);
 }
 
-int filch_rwlock_read(filch_frame *f, filch_rwlock *rwlock)
+int filch_rwlock_read_lock(filch_frame *f, filch_rwlock *rwlock)
 {
     return lock_until(f, rwlock, FILCH_NEVER_NS, false);
 }
 
-int filch_rwlock_write_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns)
+int filch_rwlock_write_lock_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns)
 {
     return lock_until(f, rwlock, deadline_ns, true);
 }
 
-int filch_rwlock_write(filch_frame *f, filch_rwlock *rwlock)
+int filch_rwlock_write_lock(filch_frame *f, filch_rwlock *rwlock)
 {
     return lock_until(f, rwlock, FILCH_NEVER_NS, true);
+}
+
+bool filch_rwlock_try_read_lock(filch_rwlock *rwlock)
+{
+    return take(rwlock, false);
+}
+
+bool filch_rwlock_try_write_lock(filch_rwlock *rwlock)
+{
+    return take(rwlock, true);
 }
 
 /* Give the caller's share to waiters. False: nobody waits, and the caller still has its share. */

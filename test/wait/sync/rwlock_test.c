@@ -8,7 +8,7 @@
 static int read_till_gate(filch_frame *f, void *arg)
 {
     shared *s = arg;
-    int err = filch_rwlock_read_until(f, &s->rwlock, s->deadline_ns);
+    int err = filch_rwlock_read_lock_until(f, &s->rwlock, s->deadline_ns);
 
     if (err)
         return err;
@@ -21,7 +21,7 @@ static int read_till_gate(filch_frame *f, void *arg)
 static int write_one(filch_frame *f, void *arg)
 {
     shared *s = arg;
-    int err = filch_rwlock_write_until(f, &s->rwlock, s->deadline_ns);
+    int err = filch_rwlock_write_lock_until(f, &s->rwlock, s->deadline_ns);
 
     if (err)
         return err;
@@ -32,7 +32,7 @@ static int write_one(filch_frame *f, void *arg)
 
 static int write_in_time(filch_frame *f, void *arg)
 {
-    return filch_rwlock_write_until(f, &((shared *)arg)->rwlock, filch_after_ms(5));
+    return filch_rwlock_write_lock_until(f, &((shared *)arg)->rwlock, filch_after_ms(5));
 }
 
 TEST(readers_share_a_lock_and_a_writer_has_it_alone)
@@ -70,7 +70,7 @@ TEST(a_writer_that_gives_up_lets_the_readers_behind_it_pass)
         shared *s = new_shared();
         filch_scope readers, writers;
 
-        assert_int_equal(filch_rwlock_read(NULL, &s->rwlock), 0);
+        assert_int_equal(filch_rwlock_read_lock(NULL, &s->rwlock), 0);
         open_scope(&readers, pool);
         open_scope(&writers, pool);
         assert_int_equal(
@@ -96,10 +96,28 @@ TEST(a_writer_that_gives_up_lets_the_readers_behind_it_pass)
     }
 }
 
+TEST(a_try_takes_the_lock_only_if_it_need_not_wait)
+{
+    filch_rwlock rwlock = {0};
+
+    assert_true(filch_rwlock_try_read_lock(&rwlock));
+    assert_true(filch_rwlock_try_read_lock(&rwlock));
+    assert_false(filch_rwlock_try_write_lock(&rwlock));
+    filch_rwlock_unlock(&rwlock);
+    filch_rwlock_unlock(&rwlock);
+
+    assert_true(filch_rwlock_try_write_lock(&rwlock));
+    assert_false(filch_rwlock_try_read_lock(&rwlock));
+    assert_false(filch_rwlock_try_write_lock(&rwlock));
+    filch_rwlock_unlock(&rwlock);
+    assert_int_equal(WORD(&rwlock), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readers_share_a_lock_and_a_writer_has_it_alone),
+        cmocka_unit_test(a_try_takes_the_lock_only_if_it_need_not_wait),
         cmocka_unit_test(a_writer_that_gives_up_lets_the_readers_behind_it_pass),
     };
     return cmocka_run_group_tests_name("rwlock", tests, watchdog_start, watchdog_stop);

@@ -27,7 +27,7 @@ static int drop_read(filch_frame *f, void *arg)
 {
     shared *s = arg;
 
-    CHECK(filch_rwlock_write(f, &s->rwlock) == 0);
+    CHECK(filch_rwlock_write_lock(f, &s->rwlock) == 0);
     bool is_last = --s->plain == 0;
     filch_rwlock_unlock(&s->rwlock);
     if (is_last)
@@ -149,7 +149,7 @@ static void one_operation(filch_frame *f, stress *s, filch_rng *rng)
         counter_add(&s->lock_count, 1);
         break;
     case 2:
-        if (filch_rwlock_read_until(f, &s->rwlock, deadline_ns))
+        if (filch_rwlock_read_lock_until(f, &s->rwlock, deadline_ns))
             break;
         uint64_t seen = s->written;
         sometimes_wait(f, rng);
@@ -157,7 +157,7 @@ static void one_operation(filch_frame *f, stress *s, filch_rng *rng)
         filch_rwlock_unlock(&s->rwlock);
         break;
     case 3:
-        if (filch_rwlock_write_until(f, &s->rwlock, deadline_ns))
+        if (filch_rwlock_write_lock_until(f, &s->rwlock, deadline_ns))
             break;
         s->written++;
         sometimes_wait(f, rng);
