@@ -67,31 +67,31 @@ struct statx;
 
 /* What an operation does, its name in a dump. */
 #define FILCH_OPS(X)                                                                               \
-    X(read)                                                                                        \
-    X(write)                                                                                       \
-    X(readv)                                                                                       \
-    X(writev)                                                                                      \
-    X(recv)                                                                                        \
-    X(send)                                                                                        \
-    X(recvmsg)                                                                                     \
-    X(sendmsg)                                                                                     \
-    X(accept)                                                                                      \
-    X(connect)                                                                                     \
-    X(poll)                                                                                        \
-    X(splice)                                                                                      \
-    X(shutdown)                                                                                    \
-    X(open)                                                                                        \
-    X(close)                                                                                       \
-    X(statx)                                                                                       \
-    X(fsync)                                                                                       \
-    X(rename)                                                                                      \
-    X(unlink)                                                                                      \
-    X(mkdir)                                                                                       \
-    X(getdents)
+    X(READ, read)                                                                                  \
+    X(WRITE, write)                                                                                \
+    X(READV, readv)                                                                                \
+    X(WRITEV, writev)                                                                              \
+    X(RECV, recv)                                                                                  \
+    X(SEND, send)                                                                                  \
+    X(RECVMSG, recvmsg)                                                                            \
+    X(SENDMSG, sendmsg)                                                                            \
+    X(ACCEPT, accept)                                                                              \
+    X(CONNECT, connect)                                                                            \
+    X(POLL, poll)                                                                                  \
+    X(SPLICE, splice)                                                                              \
+    X(SHUTDOWN, shutdown)                                                                          \
+    X(OPEN, open)                                                                                  \
+    X(CLOSE, close)                                                                                \
+    X(STATX, statx)                                                                                \
+    X(FSYNC, fsync)                                                                                \
+    X(RENAME, rename)                                                                              \
+    X(UNLINK, unlink)                                                                              \
+    X(MKDIR, mkdir)                                                                                \
+    X(GETDENTS, getdents)
 
 typedef enum filch_op_code {
     FILCH_OP_NONE,
-#define FILCH_OP_CODE(name) FILCH_OP_##name,
+#define FILCH_OP_CODE(CODE, name) FILCH_OP_##CODE,
     FILCH_OPS(FILCH_OP_CODE)
 #undef FILCH_OP_CODE
         FILCH_OP_COUNT
@@ -139,7 +139,7 @@ FILCH_API bool filch_op_is_done(filch_op *op);
 #define FILCH_CWD (-100)
 
 /* The position of the file itself, as for read(2). */
-#define FILCH_HERE_IN_FILE UINT64_MAX
+#define FILCH_FILE_POSITION UINT64_MAX
 
 FILCH_INLINE filch_op filch_op_make(filch_op_code code, int fd, const void *path, void *buffer,
                                     size_t bytes, uint64_t offset, unsigned flags, unsigned mode)
@@ -160,57 +160,57 @@ FILCH_INLINE filch_op filch_op_make(filch_op_code code, int fd, const void *path
 
 FILCH_INLINE filch_op filch_op_pread(int fd, void *buffer, size_t bytes, uint64_t offset)
 {
-    return filch_op_make(FILCH_OP_read, fd, NULL, buffer, bytes, offset, 0, 0);
+    return filch_op_make(FILCH_OP_READ, fd, NULL, buffer, bytes, offset, 0, 0);
 }
 
 FILCH_INLINE filch_op filch_op_pwrite(int fd, const void *buffer, size_t bytes, uint64_t offset)
 {
-    return filch_op_make(FILCH_OP_write, fd, NULL, (void *)(uintptr_t)buffer, bytes, offset, 0, 0);
+    return filch_op_make(FILCH_OP_WRITE, fd, NULL, (void *)(uintptr_t)buffer, bytes, offset, 0, 0);
 }
 
 FILCH_INLINE filch_op filch_op_read(int fd, void *buffer, size_t bytes)
 {
-    return filch_op_pread(fd, buffer, bytes, FILCH_HERE_IN_FILE);
+    return filch_op_pread(fd, buffer, bytes, FILCH_FILE_POSITION);
 }
 
 FILCH_INLINE filch_op filch_op_write(int fd, const void *buffer, size_t bytes)
 {
-    return filch_op_pwrite(fd, buffer, bytes, FILCH_HERE_IN_FILE);
+    return filch_op_pwrite(fd, buffer, bytes, FILCH_FILE_POSITION);
 }
 
 FILCH_INLINE filch_op filch_op_preadv(int fd, const struct iovec *parts, int count, uint64_t offset)
 {
-    return filch_op_make(FILCH_OP_readv, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset,
+    return filch_op_make(FILCH_OP_READV, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset,
                          0, 0);
 }
 
 FILCH_INLINE filch_op filch_op_pwritev(int fd, const struct iovec *parts, int count,
                                        uint64_t offset)
 {
-    return filch_op_make(FILCH_OP_writev, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset,
+    return filch_op_make(FILCH_OP_WRITEV, fd, NULL, (void *)(uintptr_t)parts, (size_t)count, offset,
                          0, 0);
 }
 
 /* flags: as for recv(2) and send(2). With MSG_DONTWAIT it does not wait. With MSG_WAITALL, of a stream, it waits until the buffer is full: fewer bytes are the last ones before the end, an error, a deadline or a cancellation. */
 FILCH_INLINE filch_op filch_op_recv(int fd, void *buffer, size_t bytes, int flags)
 {
-    return filch_op_make(FILCH_OP_recv, fd, NULL, buffer, bytes, 0, (unsigned)flags, 0);
+    return filch_op_make(FILCH_OP_RECV, fd, NULL, buffer, bytes, 0, (unsigned)flags, 0);
 }
 
 FILCH_INLINE filch_op filch_op_send(int fd, const void *buffer, size_t bytes, int flags)
 {
-    return filch_op_make(FILCH_OP_send, fd, NULL, (void *)(uintptr_t)buffer, bytes, 0,
+    return filch_op_make(FILCH_OP_SEND, fd, NULL, (void *)(uintptr_t)buffer, bytes, 0,
                          (unsigned)flags, 0);
 }
 
 FILCH_INLINE filch_op filch_op_recvmsg(int fd, struct msghdr *message, int flags)
 {
-    return filch_op_make(FILCH_OP_recvmsg, fd, NULL, message, 0, 0, (unsigned)flags, 0);
+    return filch_op_make(FILCH_OP_RECVMSG, fd, NULL, message, 0, 0, (unsigned)flags, 0);
 }
 
 FILCH_INLINE filch_op filch_op_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    return filch_op_make(FILCH_OP_sendmsg, fd, NULL, (void *)(uintptr_t)message, 0, 0,
+    return filch_op_make(FILCH_OP_SENDMSG, fd, NULL, (void *)(uintptr_t)message, 0, 0,
                          (unsigned)flags, 0);
 }
 
@@ -218,26 +218,26 @@ FILCH_INLINE filch_op filch_op_sendmsg(int fd, const struct msghdr *message, int
 FILCH_INLINE filch_op filch_op_accept(int fd, struct sockaddr *address, socklen_t *length,
                                       int flags)
 {
-    return filch_op_make(FILCH_OP_accept, fd, length, address, 0, 0, (unsigned)flags, 0);
+    return filch_op_make(FILCH_OP_ACCEPT, fd, length, address, 0, 0, (unsigned)flags, 0);
 }
 
 /* To a socket of this machine (AF_UNIX) whose listener has no room in its queue: it waits, or if the socket is non-blocking, the result is -EAGAIN as of connect(2). */
 FILCH_INLINE filch_op filch_op_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
-    return filch_op_make(FILCH_OP_connect, fd, address, NULL, length, 0, 0, 0);
+    return filch_op_make(FILCH_OP_CONNECT, fd, address, NULL, length, 0, 0, 0);
 }
 
 /* The result is which of the events (POLLIN, ...) have come; a hang-up (POLLHUP) and an error (POLLERR) do so unasked. */
 FILCH_INLINE filch_op filch_op_poll(int fd, unsigned events)
 {
-    return filch_op_make(FILCH_OP_poll, fd, NULL, NULL, 0, 0, events, 0);
+    return filch_op_make(FILCH_OP_POLL, fd, NULL, NULL, 0, 0, events, 0);
 }
 
-/* As splice(2); offsets of a pipe are FILCH_HERE_IN_FILE; with SPLICE_F_NONBLOCK it does not wait. A socket that is spliced to becomes non-blocking, and stays so. */
+/* As splice(2); offsets of a pipe are FILCH_FILE_POSITION; with SPLICE_F_NONBLOCK it does not wait. A socket that is spliced to becomes non-blocking, and stays so. */
 FILCH_INLINE filch_op filch_op_splice(int from, uint64_t from_offset, int to, uint64_t to_offset,
                                       size_t bytes, unsigned flags)
 {
-    filch_op op = filch_op_make(FILCH_OP_splice, to, NULL, NULL, bytes, to_offset, flags, 0);
+    filch_op op = filch_op_make(FILCH_OP_SPLICE, to, NULL, NULL, bytes, to_offset, flags, 0);
     op.fd2 = from;
     op.path = (const void *)(uintptr_t)from_offset;
     return op;
@@ -245,32 +245,32 @@ FILCH_INLINE filch_op filch_op_splice(int from, uint64_t from_offset, int to, ui
 
 FILCH_INLINE filch_op filch_op_shutdown(int fd, int how)
 {
-    return filch_op_make(FILCH_OP_shutdown, fd, NULL, NULL, 0, 0, (unsigned)how, 0);
+    return filch_op_make(FILCH_OP_SHUTDOWN, fd, NULL, NULL, 0, 0, (unsigned)how, 0);
 }
 
 /* A path is relative to the directory `at`, or with AT_FDCWD, here FILCH_CWD, to the current one. The descriptor is closed on exec. One of a FIFO waits for its other end, as open(2), and one of a file that somebody has a lease on
  * for that; what comes is seen after 10 ms at most. */
 FILCH_INLINE filch_op filch_op_openat(int at, const char *path, int flags, mode_t mode)
 {
-    return filch_op_make(FILCH_OP_open, at, path, NULL, 0, 0, (unsigned)flags, (unsigned)mode);
+    return filch_op_make(FILCH_OP_OPEN, at, path, NULL, 0, 0, (unsigned)flags, (unsigned)mode);
 }
 
 FILCH_INLINE filch_op filch_op_close(int fd)
 {
-    return filch_op_make(FILCH_OP_close, fd, NULL, NULL, 0, 0, 0, 0);
+    return filch_op_make(FILCH_OP_CLOSE, fd, NULL, NULL, 0, 0, 0, 0);
 }
 
 /* As statx(2); with an empty path and AT_EMPTY_PATH, of the descriptor. */
 FILCH_INLINE filch_op filch_op_statx(int at, const char *path, int flags, unsigned mask,
                                      struct statx *result)
 {
-    return filch_op_make(FILCH_OP_statx, at, path, result, 0, 0, (unsigned)flags, mask);
+    return filch_op_make(FILCH_OP_STATX, at, path, result, 0, 0, (unsigned)flags, mask);
 }
 
 /* `data_only`: as fdatasync(2). */
 FILCH_INLINE filch_op filch_op_fsync(int fd, bool data_only)
 {
-    return filch_op_make(FILCH_OP_fsync, fd, NULL, NULL, 0, 0, data_only, 0);
+    return filch_op_make(FILCH_OP_FSYNC, fd, NULL, NULL, 0, 0, data_only, 0);
 }
 
 /* flags: as for renameat2(2). */
@@ -278,7 +278,7 @@ FILCH_INLINE filch_op filch_op_renameat(int at, const char *path, int new_at, co
                                         unsigned flags)
 {
     filch_op op =
-        filch_op_make(FILCH_OP_rename, at, path, (void *)(uintptr_t)new_path, 0, 0, flags, 0);
+        filch_op_make(FILCH_OP_RENAME, at, path, (void *)(uintptr_t)new_path, 0, 0, flags, 0);
     op.fd2 = new_at;
     return op;
 }
@@ -286,18 +286,18 @@ FILCH_INLINE filch_op filch_op_renameat(int at, const char *path, int new_at, co
 /* flags: AT_REMOVEDIR. */
 FILCH_INLINE filch_op filch_op_unlinkat(int at, const char *path, int flags)
 {
-    return filch_op_make(FILCH_OP_unlink, at, path, NULL, 0, 0, (unsigned)flags, 0);
+    return filch_op_make(FILCH_OP_UNLINK, at, path, NULL, 0, 0, (unsigned)flags, 0);
 }
 
 FILCH_INLINE filch_op filch_op_mkdirat(int at, const char *path, mode_t mode)
 {
-    return filch_op_make(FILCH_OP_mkdir, at, path, NULL, 0, 0, 0, (unsigned)mode);
+    return filch_op_make(FILCH_OP_MKDIR, at, path, NULL, 0, 0, 0, (unsigned)mode);
 }
 
 /* Entries of a directory, as getdents64(2) writes them; filch_dir below reads them. */
 FILCH_INLINE filch_op filch_op_getdents(int fd, void *buffer, size_t bytes)
 {
-    return filch_op_make(FILCH_OP_getdents, fd, NULL, buffer, bytes, 0, 0, 0);
+    return filch_op_make(FILCH_OP_GETDENTS, fd, NULL, buffer, bytes, 0, 0, 0);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------- */
@@ -332,13 +332,13 @@ FILCH_INLINE ssize_t filch_pwrite(filch_frame *f, int fd, const void *buffer, si
 
 FILCH_INLINE ssize_t filch_readv(filch_frame *f, int fd, const struct iovec *parts, int count)
 {
-    filch_op op = filch_op_preadv(fd, parts, count, FILCH_HERE_IN_FILE);
+    filch_op op = filch_op_preadv(fd, parts, count, FILCH_FILE_POSITION);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
 FILCH_INLINE ssize_t filch_writev(filch_frame *f, int fd, const struct iovec *parts, int count)
 {
-    filch_op op = filch_op_pwritev(fd, parts, count, FILCH_HERE_IN_FILE);
+    filch_op op = filch_op_pwritev(fd, parts, count, FILCH_FILE_POSITION);
     return filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 

@@ -25,7 +25,7 @@
 const char *filch_op_name(const filch_op *op)
 {
     static const char *const names[FILCH_OP_COUNT] = {"no operation",
-#define FILCH_OP_NAME(name) #name,
+#define FILCH_OP_NAME(CODE, name) #name,
                                                       FILCH_OPS(FILCH_OP_NAME)
 #undef FILCH_OP_NAME
     };
@@ -39,7 +39,7 @@ static ssize_t result_of(long result)
 
 static off_t offset_of(const filch_op *op)
 {
-    return (off_t)op->offset; /* FILCH_HERE_IN_FILE is -1 */
+    return (off_t)op->offset; /* FILCH_FILE_POSITION is -1 */
 }
 
 static unsigned send_flags(const filch_op *op)
@@ -51,11 +51,11 @@ static unsigned send_flags(const filch_op *op)
 static ssize_t transfer(filch_op *op, int flags)
 {
     struct iovec one = {op->buffer, op->bytes};
-    bool is_vector = op->code == FILCH_OP_readv || op->code == FILCH_OP_writev;
+    bool is_vector = op->code == FILCH_OP_READV || op->code == FILCH_OP_WRITEV;
     const struct iovec *parts = is_vector ? op->buffer : &one;
     int count = is_vector ? (int)op->bytes : 1;
 
-    if (op->code == FILCH_OP_read || op->code == FILCH_OP_readv)
+    if (op->code == FILCH_OP_READ || op->code == FILCH_OP_READV)
         return result_of(preadv2(op->fd, parts, count, offset_of(op), flags));
     return result_of(pwritev2(op->fd, parts, count, offset_of(op), flags));
 }
@@ -88,13 +88,13 @@ enum { SPLICE_FOR_INPUT = 1, SPLICE_FOR_ROOM = 2 };
 
 void filch_op_find_wait(filch_op *op)
 {
-    if (op->code == FILCH_OP_splice)
+    if (op->code == FILCH_OP_SPLICE)
         op->mode = poll_now(op->fd2, POLLIN, 0) > 0 ? SPLICE_FOR_ROOM : SPLICE_FOR_INPUT;
 }
 
 int filch_op_fd(const filch_op *op)
 {
-    return op->code == FILCH_OP_splice && op->mode == SPLICE_FOR_INPUT ? op->fd2 : op->fd;
+    return op->code == FILCH_OP_SPLICE && op->mode == SPLICE_FOR_INPUT ? op->fd2 : op->fd;
 }
 
 static ssize_t try_splice(filch_op *op)
@@ -109,45 +109,45 @@ static ssize_t try_splice(filch_op *op)
 static ssize_t call_once(filch_op *op)
 {
     switch ((filch_op_code)op->code) {
-    case FILCH_OP_read:
-    case FILCH_OP_write:
-    case FILCH_OP_readv:
-    case FILCH_OP_writev:
+    case FILCH_OP_READ:
+    case FILCH_OP_WRITE:
+    case FILCH_OP_READV:
+    case FILCH_OP_WRITEV:
         return transfer(op, 0);
-    case FILCH_OP_recv:
-    case FILCH_OP_recvmsg:
+    case FILCH_OP_RECV:
+    case FILCH_OP_RECVMSG:
         return filch_op_receive(op, 0);
-    case FILCH_OP_send:
+    case FILCH_OP_SEND:
         return result_of(send(op->fd, op->buffer, op->bytes, (int)send_flags(op)));
-    case FILCH_OP_sendmsg:
+    case FILCH_OP_SENDMSG:
         return result_of(sendmsg(op->fd, op->buffer, (int)send_flags(op)));
-    case FILCH_OP_accept:
+    case FILCH_OP_ACCEPT:
         return accept_one(op);
-    case FILCH_OP_connect:
+    case FILCH_OP_CONNECT:
         return result_of(connect(op->fd, op->path, (socklen_t)op->bytes));
-    case FILCH_OP_poll:
+    case FILCH_OP_POLL:
         return poll_now(op->fd, op->flags, -1);
-    case FILCH_OP_splice:
+    case FILCH_OP_SPLICE:
         if (op->flags & SPLICE_F_NONBLOCK)
             filch_op_prepare_splice(op);
         return splice_some(op, 0);
-    case FILCH_OP_shutdown:
+    case FILCH_OP_SHUTDOWN:
         return result_of(shutdown(op->fd, (int)op->flags));
-    case FILCH_OP_open:
+    case FILCH_OP_OPEN:
         return result_of(openat(op->fd, op->path, (int)op->flags | O_CLOEXEC, (mode_t)op->mode));
-    case FILCH_OP_close:
+    case FILCH_OP_CLOSE:
         return result_of(close(op->fd));
-    case FILCH_OP_statx:
+    case FILCH_OP_STATX:
         return result_of(statx(op->fd, op->path, (int)op->flags, op->mode, op->buffer));
-    case FILCH_OP_fsync:
+    case FILCH_OP_FSYNC:
         return result_of(op->flags ? fdatasync(op->fd) : fsync(op->fd));
-    case FILCH_OP_rename:
+    case FILCH_OP_RENAME:
         return result_of(renameat2(op->fd, op->path, op->fd2, op->buffer, op->flags));
-    case FILCH_OP_unlink:
+    case FILCH_OP_UNLINK:
         return result_of(unlinkat(op->fd, op->path, (int)op->flags));
-    case FILCH_OP_mkdir:
+    case FILCH_OP_MKDIR:
         return result_of(mkdirat(op->fd, op->path, (mode_t)op->mode));
-    case FILCH_OP_getdents:
+    case FILCH_OP_GETDENTS:
         return result_of(syscall(SYS_getdents64, op->fd, op->buffer, op->bytes));
     case FILCH_OP_NONE:
     case FILCH_OP_COUNT:
@@ -160,31 +160,31 @@ static ssize_t call_once(filch_op *op)
 static bool is_connect_here(const filch_op *op)
 {
     const struct sockaddr *address = op->path;
-    return op->code == FILCH_OP_connect && address && op->bytes >= sizeof address->sa_family &&
+    return op->code == FILCH_OP_CONNECT && address && op->bytes >= sizeof address->sa_family &&
            address->sa_family == AF_UNIX;
 }
 
 unsigned filch_op_events(const filch_op *op)
 {
     switch ((filch_op_code)op->code) {
-    case FILCH_OP_recv:
-    case FILCH_OP_recvmsg:
-    case FILCH_OP_accept:
+    case FILCH_OP_RECV:
+    case FILCH_OP_RECVMSG:
+    case FILCH_OP_ACCEPT:
         return POLLIN;
-    case FILCH_OP_read:
-    case FILCH_OP_readv:
-        return op->offset == FILCH_HERE_IN_FILE ? POLLIN : 0;
-    case FILCH_OP_send:
-    case FILCH_OP_sendmsg:
+    case FILCH_OP_READ:
+    case FILCH_OP_READV:
+        return op->offset == FILCH_FILE_POSITION ? POLLIN : 0;
+    case FILCH_OP_SEND:
+    case FILCH_OP_SENDMSG:
         return POLLOUT;
-    case FILCH_OP_connect:
+    case FILCH_OP_CONNECT:
         return is_connect_here(op) ? 0 : POLLOUT;
-    case FILCH_OP_write:
-    case FILCH_OP_writev:
-        return op->offset == FILCH_HERE_IN_FILE ? POLLOUT : 0;
-    case FILCH_OP_poll:
+    case FILCH_OP_WRITE:
+    case FILCH_OP_WRITEV:
+        return op->offset == FILCH_FILE_POSITION ? POLLOUT : 0;
+    case FILCH_OP_POLL:
         return op->flags | POLLERR | POLLHUP; /* these come unasked */
-    case FILCH_OP_splice:
+    case FILCH_OP_SPLICE:
         if (filch_op_is_impatient(op))
             return 0;
         return op->mode == SPLICE_FOR_INPUT ? POLLIN : op->mode == SPLICE_FOR_ROOM ? POLLOUT : 0;
@@ -196,14 +196,14 @@ unsigned filch_op_events(const filch_op *op)
 bool filch_op_is_impatient(const filch_op *op)
 {
     switch ((filch_op_code)op->code) {
-    case FILCH_OP_recv:
-    case FILCH_OP_send:
-    case FILCH_OP_recvmsg:
-    case FILCH_OP_sendmsg:
+    case FILCH_OP_RECV:
+    case FILCH_OP_SEND:
+    case FILCH_OP_RECVMSG:
+    case FILCH_OP_SENDMSG:
         return op->flags & MSG_DONTWAIT;
-    case FILCH_OP_splice:
+    case FILCH_OP_SPLICE:
         return op->flags & SPLICE_F_NONBLOCK;
-    case FILCH_OP_connect:
+    case FILCH_OP_CONNECT:
         return is_connect_here(op) &&
                op->mode & O_NONBLOCK; /* as the system call: it was so before */
     default:
@@ -213,7 +213,7 @@ bool filch_op_is_impatient(const filch_op *op)
 
 static bool is_transfer(const filch_op *op)
 {
-    return op->code >= FILCH_OP_read && op->code <= FILCH_OP_writev;
+    return op->code >= FILCH_OP_READ && op->code <= FILCH_OP_WRITEV;
 }
 
 bool filch_op_has_to_be_ready(const filch_op *op)
@@ -226,10 +226,10 @@ bool filch_op_moves_file(const filch_op *op, bool *is_to_device)
     struct stat info;
 
     *is_to_device = false;
-    if (!is_transfer(op) || op->offset != FILCH_HERE_IN_FILE || fstat(op->fd, &info))
+    if (!is_transfer(op) || op->offset != FILCH_FILE_POSITION || fstat(op->fd, &info))
         return false;
     *is_to_device =
-        S_ISCHR(info.st_mode) && (op->code == FILCH_OP_write || op->code == FILCH_OP_writev);
+        S_ISCHR(info.st_mode) && (op->code == FILCH_OP_WRITE || op->code == FILCH_OP_WRITEV);
     return S_ISREG(info.st_mode);
 }
 
@@ -259,9 +259,9 @@ ssize_t filch_op_call(filch_op *op)
 {
     for (;;) {
         ssize_t result = call_once(op);
-        if (op->code == FILCH_OP_connect)
+        if (op->code == FILCH_OP_CONNECT)
             return result == -EINTR || result == -EINPROGRESS ? finish_connect(op, -1) : result;
-        if (op->code == FILCH_OP_close && result == -EINTR)
+        if (op->code == FILCH_OP_CLOSE && result == -EINTR)
             return 0; /* on Linux it is closed */
         if (result == -EAGAIN)
             filch_op_find_wait(op);
@@ -334,12 +334,12 @@ ssize_t filch_op_open(filch_op *op)
 
 bool filch_op_waits_to_open(const filch_op *op)
 {
-    return op->code == FILCH_OP_open && op->stage && op->result == -EAGAIN;
+    return op->code == FILCH_OP_OPEN && op->stage && op->result == -EAGAIN;
 }
 
 ssize_t filch_op_call_until(filch_op *op, uint64_t deadline_ns)
 {
-    bool is_splice = op->code == FILCH_OP_splice, is_open = op->code == FILCH_OP_open;
+    bool is_splice = op->code == FILCH_OP_SPLICE, is_open = op->code == FILCH_OP_OPEN;
     int pause_ms = 1;
 
     if (deadline_ns == FILCH_NO_DEADLINE ||
@@ -405,9 +405,9 @@ static ssize_t try_connect(filch_op *op)
 
 void filch_op_undo(filch_op *op)
 {
-    if (op->code == FILCH_OP_connect && !op->source && op->stage == 1)
+    if (op->code == FILCH_OP_CONNECT && !op->source && op->stage == 1)
         fcntl(op->fd, F_SETFL, (int)op->mode);
-    if (op->code == FILCH_OP_open && op->fd2 >= 0) {
+    if (op->code == FILCH_OP_OPEN && op->fd2 >= 0) {
         close(op->fd2);
         op->fd2 = -1;
     }
@@ -417,8 +417,8 @@ void filch_op_undo(filch_op *op)
 static ssize_t write_some(const filch_op *op)
 {
     struct iovec one = {op->buffer, op->bytes};
-    const struct iovec *parts = op->code == FILCH_OP_writev ? op->buffer : &one;
-    size_t count = op->code == FILCH_OP_writev ? op->bytes : 1;
+    const struct iovec *parts = op->code == FILCH_OP_WRITEV ? op->buffer : &one;
+    size_t count = op->code == FILCH_OP_WRITEV ? op->bytes : 1;
 
     for (; count > 1 && parts->iov_len == 0; count--)
         parts++;
@@ -442,7 +442,7 @@ static ssize_t transfer_ready(filch_op *op)
 
     if (events < 0)
         return events;
-    if (op->code == FILCH_OP_read || op->code == FILCH_OP_readv)
+    if (op->code == FILCH_OP_READ || op->code == FILCH_OP_READV)
         return transfer(op, 0);
     return is_pipe(op->fd) ? write_some(op) : -EOPNOTSUPP;
 }
@@ -541,32 +541,32 @@ static ssize_t try_statx(filch_op *op)
 static ssize_t try_once(filch_op *op, bool is_ready)
 {
     switch ((filch_op_code)op->code) {
-    case FILCH_OP_read:
-    case FILCH_OP_write:
-    case FILCH_OP_readv:
-    case FILCH_OP_writev:
+    case FILCH_OP_READ:
+    case FILCH_OP_WRITE:
+    case FILCH_OP_READV:
+    case FILCH_OP_WRITEV:
         return try_transfer(op, is_ready);
-    case FILCH_OP_recv:
-    case FILCH_OP_recvmsg:
+    case FILCH_OP_RECV:
+    case FILCH_OP_RECVMSG:
         return filch_op_receive(op, MSG_DONTWAIT);
-    case FILCH_OP_send:
+    case FILCH_OP_SEND:
         return result_of(send(op->fd, op->buffer, op->bytes, (int)(send_flags(op) | MSG_DONTWAIT)));
-    case FILCH_OP_sendmsg:
+    case FILCH_OP_SENDMSG:
         return result_of(sendmsg(op->fd, op->buffer, (int)(send_flags(op) | MSG_DONTWAIT)));
-    case FILCH_OP_accept:
+    case FILCH_OP_ACCEPT:
         return make_nonblocking(op->fd) ? accept_one(op) : -errno;
-    case FILCH_OP_connect:
+    case FILCH_OP_CONNECT:
         return try_connect(op);
-    case FILCH_OP_poll:
+    case FILCH_OP_POLL:
         return poll_now(op->fd, op->flags, 0);
-    case FILCH_OP_splice:
+    case FILCH_OP_SPLICE:
         return try_splice(op);
-    case FILCH_OP_shutdown:
-    case FILCH_OP_close:
+    case FILCH_OP_SHUTDOWN:
+    case FILCH_OP_CLOSE:
         return call_once(op);
-    case FILCH_OP_open:
+    case FILCH_OP_OPEN:
         return try_open(op);
-    case FILCH_OP_statx:
+    case FILCH_OP_STATX:
         return try_statx(op);
     default:
         return -EAGAIN;
@@ -579,29 +579,29 @@ ssize_t filch_op_try(filch_op *op, bool is_ready)
 
     do
         result = try_once(op, is_ready);
-    while (result == -EINTR && op->code != FILCH_OP_close);
-    return op->code == FILCH_OP_close && result == -EINTR ? 0 : result;
+    while (result == -EINTR && op->code != FILCH_OP_CLOSE);
+    return op->code == FILCH_OP_CLOSE && result == -EINTR ? 0 : result;
 }
 
 bool filch_op_is_tried_first(const filch_op *op)
 {
     switch ((filch_op_code)op->code) {
-    case FILCH_OP_recv:
-    case FILCH_OP_recvmsg:
+    case FILCH_OP_RECV:
+    case FILCH_OP_RECVMSG:
         return op->flags & MSG_DONTWAIT;
-    case FILCH_OP_accept:
-    case FILCH_OP_connect:
-    case FILCH_OP_poll:
-    case FILCH_OP_splice:
+    case FILCH_OP_ACCEPT:
+    case FILCH_OP_CONNECT:
+    case FILCH_OP_POLL:
+    case FILCH_OP_SPLICE:
         return false;
-    case FILCH_OP_write:
-    case FILCH_OP_writev:
+    case FILCH_OP_WRITE:
+    case FILCH_OP_WRITEV:
         /* Few file systems can write without waiting; streams are asked by the ring. */
         return false;
-    case FILCH_OP_read:
-    case FILCH_OP_readv:
+    case FILCH_OP_READ:
+    case FILCH_OP_READV:
         /* Files, for their cache. Streams most often have nothing yet when they are asked. */
-        return op->offset != FILCH_HERE_IN_FILE;
+        return op->offset != FILCH_FILE_POSITION;
     default:
         return true;
     }

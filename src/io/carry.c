@@ -27,8 +27,8 @@ typedef struct call {
     filch_op *op;
     uint64_t deadline_ns;
     int own_fd; /* for the file of op->fd, and nobody else's; -1: there is none */
-    filch_ready *
-        ready; /* then it keeps op->fd from being closed while the call is made; NULL: nothing does */
+    filch_epoll *
+        epoll; /* then it keeps op->fd from being closed while the call is made; NULL: nothing does */
 } call;
 
 /* Where the descriptor was closed before this began, its number may be another file's. Later the call has its own, or who closes it waits. */
@@ -38,17 +38,17 @@ static int call_on_thread(void *arg)
     filch_op *op = c->op;
     int fd = op->fd;
 
-    op->result = c->ready                         ? filch_ready_begin_try(c->ready, op)
+    op->result = c->epoll                         ? filch_epoll_begin_try(c->epoll, op)
                  : filch_io_has_closed(c->io, op) ? -ECANCELED
                                                   : 0;
     if (op->result)
         return 0;
     op->fd = c->own_fd >= 0 ? c->own_fd : fd;
     op->result =
-        op->code == FILCH_OP_open ? filch_op_open(op) : filch_op_call_until(op, c->deadline_ns);
+        op->code == FILCH_OP_OPEN ? filch_op_open(op) : filch_op_call_until(op, c->deadline_ns);
     op->fd = fd;
-    if (c->ready)
-        filch_ready_end_try(c->ready, op);
+    if (c->epoll)
+        filch_epoll_end_try(c->epoll, op);
     return 0;
 }
 
@@ -80,7 +80,7 @@ static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t d
 
     /* What is left waits for a disk, and a close can wait for that; a terminal may be stopped for ever. */
     if (c.own_fd < 0 && op->fd >= 0)
-        c.ready = filch_io_ready(io);
+        c.epoll = filch_io_epoll(io);
     filch_io_count_op(io->pool, op, 1);
     int err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
     /* An open that waits for somebody else must not keep a thread: it may be the one that the other needs. */
@@ -104,14 +104,14 @@ static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t d
  * with pauses that grow. */
 static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
-    filch_ready *ready = filch_io_ready(io);
+    filch_epoll *epoll = filch_io_epoll(io);
     uint64_t pause_ns = FIRST_PAUSE_NS;
 
     filch_io_count_op(io->pool, op, 1);
     for (bool is_over = false; !is_over;) {
         int err = pause_until(f, &pause_ns, deadline_ns);
         if (!err)
-            err = ready                         ? filch_ready_begin_try(ready, op)
+            err = epoll                         ? filch_epoll_begin_try(epoll, op)
                   : filch_io_has_closed(io, op) ? -ECANCELED
                                                 : 0;
         if (err) {
@@ -120,8 +120,8 @@ static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadl
             break;
         }
         is_over = filch_op_try_at_once(op);
-        if (ready)
-            filch_ready_end_try(ready, op);
+        if (epoll)
+            filch_epoll_end_try(epoll, op);
     }
     filch_io_count_op(io->pool, op, -1u);
 }

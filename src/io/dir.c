@@ -48,16 +48,16 @@ static bool is_local(filch_io *io, int fd)
 /* Is it the reading of a directory, or about something that lies in one? */
 static bool is_of_directory(const filch_op *op)
 {
-    if (op->code == FILCH_OP_getdents)
+    if (op->code == FILCH_OP_GETDENTS)
         return true;
-    return op->code == FILCH_OP_statx && op->fd >= 0 && !(op->flags & AT_STATX_FORCE_SYNC) &&
+    return op->code == FILCH_OP_STATX && op->fd >= 0 && !(op->flags & AT_STATX_FORCE_SYNC) &&
            op->path && *(const char *)op->path && !strchr(op->path, '/');
 }
 
 /* Is it an open of something below a directory, that waits for nobody but the file system? */
 static bool is_open_below(const filch_op *op)
 {
-    return op->code == FILCH_OP_open && op->fd >= 0 && op->flags & (O_DIRECTORY | O_NONBLOCK) &&
+    return op->code == FILCH_OP_OPEN && op->fd >= 0 && op->flags & (O_DIRECTORY | O_NONBLOCK) &&
            op->path && *(const char *)op->path != '/';
 }
 

@@ -62,11 +62,11 @@ static void choose_way(filch_io *io)
 
 static void end_rings(filch_io *io)
 {
-    filch_ring *ring;
+    filch_uring *ring;
 
     while ((ring = io->rings)) {
-        io->rings = filch_ring_next(ring);
-        filch_ring_destroy(ring);
+        io->rings = filch_uring_next(ring);
+        filch_uring_destroy(ring);
     }
 }
 
@@ -82,8 +82,8 @@ static void destroy(filch_part *part)
 {
     filch_io *io = (filch_io *)part;
 
-    if (io->ready)
-        filch_ready_destroy(io->ready);
+    if (io->epoll)
+        filch_epoll_destroy(io->epoll);
     free_io(io);
 }
 
@@ -91,8 +91,8 @@ static void forget(filch_part *part)
 {
     filch_io *io = (filch_io *)part;
 
-    if (io->ready)
-        filch_ready_forget(io->ready);
+    if (io->epoll)
+        filch_epoll_forget(io->epoll);
     free_io(io);
 }
 
@@ -118,25 +118,25 @@ filch_io *filch_io_get(filch_pool *pool)
     return (filch_io *)part;
 }
 
-filch_ready *filch_io_ready(filch_io *io)
+filch_epoll *filch_io_epoll(filch_io *io)
 {
     filch_lock_acquire(&io->lock);
-    if (!io->ready)
-        filch_ready_create(&io->ready, io, io->way == FILCH_IO_THREADS);
-    filch_ready *ready = io->ready;
+    if (!io->epoll)
+        filch_epoll_create(&io->epoll, io, io->way == FILCH_IO_THREADS);
+    filch_epoll *epoll = io->epoll;
     filch_lock_release(&io->lock);
-    return ready;
+    return epoll;
 }
 
 /* A ring for the calling thread, of this worker; NULL: it does without. */
-static filch_ring *create_ring(filch_io *io)
+static filch_uring *create_ring(filch_io *io)
 {
-    filch_ring *ring = NULL;
+    filch_uring *ring = NULL;
 
     /* relaxed: who does not know asks the kernel. */
     if (io->way != FILCH_IO_URING || filch_load_relaxed(&io->has_rings) == RINGS_NO)
         return NULL;
-    int err = filch_ring_create(&ring, io);
+    int err = filch_uring_create(&ring, io);
     if (!err) {
         /* relaxed: as above. */
         filch_store_relaxed(&io->has_rings, RINGS_YES);
@@ -159,16 +159,16 @@ static filch_source *get_source(filch_io *io, filch_worker *worker)
 
     if (source)
         return source;
-    filch_ring *ring = create_ring(io);
-    filch_ready *ready = ring ? NULL : filch_io_ready(io);
+    filch_uring *ring = create_ring(io);
+    filch_epoll *epoll = ring ? NULL : filch_io_epoll(io);
     if (ring) {
         filch_lock_acquire(&io->lock);
-        io->rings = filch_ring_before(ring, io->rings);
+        io->rings = filch_uring_before(ring, io->rings);
         filch_lock_release(&io->lock);
         source = (filch_source *)ring;
         filch_kick_accept();
-    } else if (ready) {
-        source = filch_ready_source(ready);
+    } else if (epoll) {
+        source = filch_epoll_source(epoll);
     }
     if (source)
         filch_worker_set_source(worker, source);
@@ -183,9 +183,9 @@ const char *filch_pool_io(filch_pool *pool)
         return NULL;
     /* relaxed: as in create_ring. */
     if (filch_load_relaxed(&io->has_rings) == RINGS_UNKNOWN) {
-        filch_ring *ring = create_ring(io);
+        filch_uring *ring = create_ring(io);
         if (ring)
-            filch_ring_destroy(ring);
+            filch_uring_destroy(ring);
     }
     /* relaxed: as above. */
     return filch_load_relaxed(&io->has_rings) == RINGS_NO && io->way == FILCH_IO_URING
@@ -207,11 +207,11 @@ static bool move_to_thread(filch_frame *f, filch_strand *strand)
     return true;
 }
 
-filch_ring *filch_io_ring(filch_frame *f, filch_strand *strand)
+filch_uring *filch_io_uring(filch_frame *f, filch_strand *strand)
 {
     filch_io *io = move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
     filch_source *source = io ? get_source(io, strand->worker) : NULL;
-    return source && filch_source_is_ring(source) ? (filch_ring *)source : NULL;
+    return source && filch_source_is_uring(source) ? (filch_uring *)source : NULL;
 }
 
 filch_fd *filch_io_fd(filch_io *io, int fd)
@@ -230,7 +230,7 @@ void filch_io_count(filch_pool *pool, int fd, uint32_t change)
 uint32_t filch_io_closings(filch_io *io, const filch_op *op)
 {
     const filch_fd *fd = filch_io_fd(io, op->fd),
-                   *fd2 = op->code == FILCH_OP_splice ? filch_io_fd(io, op->fd2) : NULL;
+                   *fd2 = op->code == FILCH_OP_SPLICE ? filch_io_fd(io, op->fd2) : NULL;
     /* relaxed: who takes the operation back counts first, and the lock of an inbox or of epoll's lists brings us that with the request. */
     return (fd ? filch_load_relaxed(&fd->closings) : 0) +
            (fd2 ? filch_load_relaxed(&fd2->closings) : 0);
@@ -238,7 +238,7 @@ uint32_t filch_io_closings(filch_io *io, const filch_op *op)
 
 void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change)
 {
-    bool is_splice = op->code == FILCH_OP_splice;
+    bool is_splice = op->code == FILCH_OP_SPLICE;
     const int fds[] = {op->fd, op->fd2};
 
     for (unsigned i = 0; i < 1u + is_splice; i++) {
@@ -258,7 +258,7 @@ static void take_back_all(filch_frame *f, filch_io *io, int fd);
 bool filch_op_try_at_once(filch_op *op)
 {
     op->result = filch_op_try(op, false);
-    return op->code == FILCH_OP_shutdown || op->code == FILCH_OP_close ||
+    return op->code == FILCH_OP_SHUTDOWN || op->code == FILCH_OP_CLOSE ||
            filch_op_is_impatient(op) || (op->result != -EAGAIN && !filch_op_has_to_be_ready(op));
 }
 
@@ -270,7 +270,7 @@ static bool launch(filch_frame *f, filch_strand *strand, filch_op *op, uint64_t 
     op->carrier = NULL;
     filch_op_begin(op);
     /* Most of what is tried first in every way needs nothing else: no ring, and no thread of the pool. A close takes back what is in flight before. */
-    bool is_tried = op->code != FILCH_OP_close && filch_op_is_tried_first(op);
+    bool is_tried = op->code != FILCH_OP_CLOSE && filch_op_is_tried_first(op);
     if (filch_dir_call_at_once(strand->pool, op) || (is_tried && filch_op_try_at_once(op)))
         return false;
     bool has_thread = move_to_thread(f, strand);
@@ -280,39 +280,39 @@ static bool launch(filch_frame *f, filch_strand *strand, filch_op *op, uint64_t 
         op->result = filch_op_call_until(op, deadline_ns);
         return false;
     }
-    if (op->code == FILCH_OP_close) {
+    if (op->code == FILCH_OP_CLOSE) {
         take_back_all(f, io, op->fd);
         return !filch_op_try_at_once(op);
     }
-    if (op->code == FILCH_OP_splice)
+    if (op->code == FILCH_OP_SPLICE)
         filch_op_prepare_splice(op);
     /* From here on until it flies the strand does not leave its thread. One that is not the pool's has no ring, and nobody would wait for epoll. */
     filch_source *source = has_thread ? get_source(io, strand->worker) : NULL;
     bool is_to_device, is_file = filch_op_moves_file(op, &is_to_device);
     filch_fd *fd = filch_io_fd(io, op->fd);
     /* relaxed: a hint. */
-    op->is_patient = op->code == FILCH_OP_recv && !(op->flags & (MSG_OOB | MSG_ERRQUEUE)) && fd &&
+    op->is_patient = op->code == FILCH_OP_RECV && !(op->flags & (MSG_OOB | MSG_ERRQUEUE)) && fd &&
                      filch_load_relaxed(&fd->is_socket);
     /* A ring would let a thread of the kernel wait for the queue, which it cannot always take back. */
-    bool is_connect_here = op->code == FILCH_OP_connect && !filch_op_events(op);
-    bool has_ring = source && filch_source_is_ring(source);
-    bool is_by_ring = has_ring && op->code != FILCH_OP_getdents && !is_file && !is_to_device &&
+    bool is_connect_here = op->code == FILCH_OP_CONNECT && !filch_op_events(op);
+    bool has_ring = source && filch_source_is_uring(source);
+    bool is_by_ring = has_ring && op->code != FILCH_OP_GETDENTS && !is_file && !is_to_device &&
                       !is_connect_here && !filch_op_waits_to_open(op);
     if (!is_tried && !is_by_ring && filch_op_try_at_once(op))
         return false;
     bool has_to_block = is_file || (is_to_device && has_ring) || !filch_op_events(op);
-    filch_ready *ready = is_by_ring || has_to_block || !has_thread ? NULL : filch_io_ready(io);
+    filch_epoll *epoll = is_by_ring || has_to_block || !has_thread ? NULL : filch_io_epoll(io);
     op->strand = strand;
     op->is_cancelled = false;
     op->closings = filch_io_closings(io, op);
     op->source = is_by_ring ? source : NULL;
     filch_op_fly(op);
-    if (is_by_ring || ready) {
+    if (is_by_ring || epoll) {
         strand->worker->owes_watch = true;
         filch_io_count_op(strand->pool, op, 1);
         if (is_by_ring)
-            filch_ring_start((filch_ring *)source, op);
-        int err = is_by_ring ? 0 : filch_ready_start(ready, op);
+            filch_uring_start((filch_uring *)source, op);
+        int err = is_by_ring ? 0 : filch_epoll_start(epoll, op);
         if (!err)
             return true;
         has_to_block = err == -EPERM; /* no file that is waited for */
@@ -324,7 +324,7 @@ static bool launch(filch_frame *f, filch_strand *strand, filch_op *op, uint64_t 
         return true;
     op->strand = NULL;
     /* relaxed: nobody else knows it. */
-    filch_store_relaxed(&op->state, FILCH_OP_IDLE);
+    filch_store_relaxed(&op->state, FILCH_OP_STATE_IDLE);
     filch_op_carry_out(f, io, op, is_call, deadline_ns);
     return false;
 }
@@ -346,7 +346,7 @@ int filch_op_start(filch_frame *f, filch_op *op)
     filch_strand *strand = strand_of(f);
 
     /* relaxed: the caller's own until it flies. */
-    if (!is_known(op) || filch_load_relaxed(&op->state) != FILCH_OP_IDLE)
+    if (!is_known(op) || filch_load_relaxed(&op->state) != FILCH_OP_STATE_IDLE)
         return -EINVAL;
     if (strand && launch(f, strand, op, FILCH_NO_DEADLINE, true)) {
         /* The caller may go on to compute. */
@@ -358,7 +358,7 @@ int filch_op_start(filch_frame *f, filch_op *op)
         op->result = filch_op_call(op);
     }
     /* relaxed: as above. */
-    filch_store_relaxed(&op->state, FILCH_OP_DONE);
+    filch_store_relaxed(&op->state, FILCH_OP_STATE_DONE);
     return 0;
 }
 
@@ -388,7 +388,7 @@ int filch_op_await_end(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 static void take_back(filch_frame *f, filch_op *op)
 {
     filch_frame *shield = filch_shield(f);
-    uint64_t patience_ns = FILCH_RING_PATIENCE_NS;
+    uint64_t patience_ns = FILCH_URING_PATIENCE_NS;
 
     if (op->carrier) {
         filch_op_cancel_task(op);
@@ -396,12 +396,12 @@ static void take_back(filch_frame *f, filch_op *op)
     } else if (op->source) {
         do {
             filch_op cancel = {.target = op, .strand = filch_strand_of(f)};
-            filch_ring_cancel(op->source, &cancel);
+            filch_uring_cancel(op->source, &cancel);
             filch_op_await_end(f, &cancel, FILCH_NO_DEADLINE);
             patience_ns *= 2;
         } while (filch_op_await_end(f, op, filch_after_ns(patience_ns)) < 0);
     } else {
-        filch_ready_cancel(filch_io_ready(filch_io_get(filch_strand_of(f)->pool)), op);
+        filch_epoll_cancel(filch_io_epoll(filch_io_get(filch_strand_of(f)->pool)), op);
         filch_op_await_end(f, op, FILCH_NO_DEADLINE);
     }
     if (op->result == -ECANCELED)
@@ -424,22 +424,23 @@ static void take_back_all(filch_frame *f, filch_io *io, int fd)
     filch_fetch_add_relaxed(&known->closings, 1);
     filch_frame *shield = filch_shield(f);
     filch_lock_acquire(&io->lock);
-    filch_ring *ring = io->rings;
-    filch_ready *ready = io->ready;
+    filch_uring *ring = io->rings;
+    filch_epoll *epoll = io->epoll;
     filch_lock_release(&io->lock);
     /* relaxed: as in count. */
-    unsigned last = filch_load_relaxed(&known->splices) > 0 ? FILCH_RING_ALLS : FILCH_RING_SPLICES;
+    unsigned last =
+        filch_load_relaxed(&known->splices) > 0 ? FILCH_URING_ALLS : FILCH_URING_SPLICES;
     /* Twice: of those that the first does not find, because an event has just come, the kernel tries each again before it takes the second. */
-    for (; ring; ring = filch_ring_next(ring))
+    for (; ring; ring = filch_uring_next(ring))
         for (unsigned i = 0; i < 2 * last; i++) {
             filch_op cancel = {.fd = fd, .strand = filch_strand_of(f)};
-            filch_ring_cancel_all(ring, &cancel, i % last);
+            filch_uring_cancel_all(ring, &cancel, i % last);
             filch_op_await_end(f, &cancel, FILCH_NO_DEADLINE);
         }
-    if (ready) {
+    if (epoll) {
         filch_op cancel = {.fd = fd, .strand = filch_strand_of(f)};
         cancel.target = &cancel;
-        filch_ready_cancel_all(ready, &cancel);
+        filch_epoll_cancel_all(epoll, &cancel);
         filch_op_await_end(f, &cancel, FILCH_NO_DEADLINE);
     }
     filch_unshield(f, shield);
@@ -448,7 +449,7 @@ static void take_back_all(filch_frame *f, filch_io *io, int fd)
 void filch_op_cancel(filch_frame *f, filch_op *op)
 {
     /* relaxed: the caller's own, or it flies; whether it is done is looked at by take_back. */
-    if (strand_of(f) && op && filch_load_relaxed(&op->state) != FILCH_OP_IDLE &&
+    if (strand_of(f) && op && filch_load_relaxed(&op->state) != FILCH_OP_STATE_IDLE &&
         !filch_op_is_done(op))
         take_back(f, op);
 }
@@ -456,7 +457,7 @@ void filch_op_cancel(filch_frame *f, filch_op *op)
 ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 {
     /* relaxed: the caller's own, or it flies. */
-    if (!is_known(op) || filch_load_relaxed(&op->state) == FILCH_OP_IDLE)
+    if (!is_known(op) || filch_load_relaxed(&op->state) == FILCH_OP_STATE_IDLE)
         return -EINVAL;
     /* In the child of a fork(): it is the parent's. */
     if (op->strand && !filch_pool_is_alive(((filch_strand *)op->strand)->pool) &&
@@ -469,7 +470,7 @@ ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
         filch_io *io = filch_io_get(filch_strand_of(f)->pool);
         filch_fd *fd = filch_io_fd(io, op->fd);
         /* relaxed: a hint. */
-        if (fd && op->code == FILCH_OP_recv && op->result >= 0)
+        if (fd && op->code == FILCH_OP_RECV && op->result >= 0)
             filch_store_relaxed(&fd->is_socket, 1);
         /* Without a ring: ready, but what it does may block all the same. */
         if (!op->source && !op->carrier && filch_op_has_to_be_ready(op))
@@ -480,14 +481,14 @@ ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
         filch_op_end_task(f, op);
     op->strand = NULL;
     /* relaxed: it is the caller's again. */
-    filch_store_relaxed(&op->state, FILCH_OP_IDLE);
+    filch_store_relaxed(&op->state, FILCH_OP_STATE_IDLE);
     return outcome < 0 && op->result == -ECANCELED ? outcome : op->result;
 }
 
 /* Where there is always something to read, a task would never wait, and keep its worker: so now and then it lets others run, and learns that it is cancelled. A close happens in any case. */
 static int take_turn(filch_frame *f, filch_strand *strand, const filch_op *op)
 {
-    if (strand->at_once < AT_ONCE_MAX || op->code == FILCH_OP_close)
+    if (strand->at_once < AT_ONCE_MAX || op->code == FILCH_OP_CLOSE)
         return 0;
     strand->at_once = 0;
     return filch_yield(f);

@@ -18,8 +18,8 @@ typedef enum filch_io_way {
     FILCH_IO_THREADS, /* the same, but a thread of its own waits */
 } filch_io_way;
 
-typedef struct filch_ring filch_ring;
-typedef struct filch_ready filch_ready;
+typedef struct filch_uring filch_uring;
+typedef struct filch_epoll filch_epoll;
 
 /* What is known of a descriptor. */
 typedef struct filch_fd {
@@ -45,8 +45,8 @@ typedef struct filch_io {
     filch_atomic_u32 refusals; /* so often a thread got no ring */
 
     filch_lock lock;
-    filch_ring *rings;          /* all, under the lock */
-    filch_ready *ready;         /* under the lock until it is made; then constant */
+    filch_uring *rings;         /* all, under the lock */
+    filch_epoll *epoll;         /* under the lock until it is made; then constant */
     filch_atomic_u32 has_rings; /* whether rings can be had: 0 not known, 1 yes, 2 no */
     filch_atomic_u32
         slow_dirs; /* so many more directories are read on a thread, since the last took long */
@@ -57,10 +57,10 @@ typedef struct filch_io {
 filch_io *filch_io_get(filch_pool *pool);
 
 /* The ring of the thread that runs this strand, which goes on on a thread of the pool for that; NULL: there is none. */
-filch_ring *filch_io_ring(filch_frame *f, filch_strand *strand);
+filch_uring *filch_io_uring(filch_frame *f, filch_strand *strand);
 
 /* For what is not by rings; NULL: there is no memory, or no descriptor, for it. */
-filch_ready *filch_io_ready(filch_io *io);
+filch_epoll *filch_io_epoll(filch_io *io);
 
 /* What is known of a descriptor; NULL: it is not one of those that are kept count of. */
 filch_fd *filch_io_fd(filch_io *io, int fd);
@@ -181,66 +181,66 @@ enum filch_op_stage {
 void filch_op_fill(const filch_op *op, struct io_uring_sqe *entry);
 
 /* A ring for the calling thread. 0 or -errno: it cannot be had. */
-int filch_ring_create(filch_ring **ring, filch_io *io);
+int filch_uring_create(filch_uring **ring, filch_io *io);
 
 /* By its thread. */
-void filch_ring_start(filch_ring *ring, filch_op *op);
+void filch_uring_start(filch_uring *ring, filch_op *op);
 
 /* By anybody: let the ring try to take back cancel->target; or all that it has of cancel->fd, if the target is itself. It flies until that has been tried. */
-void filch_ring_cancel(filch_ring *ring, filch_op *cancel);
+void filch_uring_cancel(filch_uring *ring, filch_op *cancel);
 
 /* A list of rings: this one before the others, and what comes after it. */
-filch_ring *filch_ring_before(filch_ring *ring, filch_ring *others);
-filch_ring *filch_ring_next(filch_ring *ring);
+filch_uring *filch_uring_before(filch_uring *ring, filch_uring *others);
+filch_uring *filch_uring_next(filch_uring *ring);
 
 /* The kernel does not find an operation to be taken back between an event and the next try, which waits again if it is in vain. So who takes back one that does not end asks again, after so long, and then after twice as long. */
-#define FILCH_RING_PATIENCE_NS 500000u
+#define FILCH_URING_PATIENCE_NS 500000u
 
 /* By a thread that has a ring: it can be kicked from now on. */
 void filch_kick_accept(void);
 
 /* Take back all that flies on the descriptor `fd`; or, with `splices`, all splices, and what is polled, which are carried out again if they are not to be closed: a ring knows a splice by its destination only, and that late. The request
  * lies with the caller, who waits for its end. */
-typedef enum filch_ring_all {
-    FILCH_RING_FD,
-    FILCH_RING_SPLICES,
-    FILCH_RING_POLLS,
-    FILCH_RING_ALLS
-} filch_ring_all;
-void filch_ring_cancel_all(filch_ring *ring, filch_op *request, filch_ring_all which);
+typedef enum filch_uring_all {
+    FILCH_URING_FD,
+    FILCH_URING_SPLICES,
+    FILCH_URING_POLLS,
+    FILCH_URING_ALLS
+} filch_uring_all;
+void filch_uring_cancel_all(filch_uring *ring, filch_op *request, filch_uring_all which);
 
 /* No thread uses it any more, or in the child of a fork(). */
-void filch_ring_destroy(filch_ring *ring);
+void filch_uring_destroy(filch_uring *ring);
 
-bool filch_source_is_ring(filch_source *source);
+bool filch_source_is_uring(filch_source *source);
 
 /* By its thread: see to it that it has buffers. False: there is no memory for them. */
-bool filch_ring_has_buffers(filch_ring *ring);
-filch_buffers *filch_ring_buffers(filch_ring *ring);
+bool filch_uring_has_buffers(filch_uring *ring);
+filch_buffers *filch_uring_buffers(filch_uring *ring);
 
 /* Dispose of what has come for a stream of this code, and nobody gets. By anybody. */
-void filch_ring_drop(filch_ring *ring, unsigned code, filch_stream_item item);
+void filch_uring_drop(filch_uring *ring, unsigned code, filch_stream_item item);
 
-/* ---- epoll: ready.c ----------------------------------------------------------------------------- */
+/* ---- epoll: epoll.c ----------------------------------------------------------------------------- */
 
-int filch_ready_create(filch_ready **ready, filch_io *io, bool has_thread);
-void filch_ready_destroy(filch_ready *ready);
-void filch_ready_forget(filch_ready *ready);
+int filch_epoll_create(filch_epoll **epoll, filch_io *io, bool has_thread);
+void filch_epoll_destroy(filch_epoll *epoll);
+void filch_epoll_forget(filch_epoll *epoll);
 
 /* A source for a worker's thread; NULL: a thread of its own waits. */
-filch_source *filch_ready_source(filch_ready *ready);
+filch_source *filch_epoll_source(filch_epoll *epoll);
 
 /* The operation is not ready; have it tried again when it may be. 0, or -errno: it cannot be waited for in this way. */
-int filch_ready_start(filch_ready *ready, filch_op *op);
+int filch_epoll_start(filch_epoll *epoll, filch_op *op);
 
-void filch_ready_cancel(filch_ready *ready, filch_op *op);
+void filch_epoll_cancel(filch_epoll *epoll, filch_op *op);
 
 /* Between these two it may be tried by who has started it, or made as a call on another thread, and its descriptors are not closed by filch_close. 0; -ECANCELED: one has been; or -errno. */
-int filch_ready_begin_try(filch_ready *ready, const filch_op *op);
-void filch_ready_end_try(filch_ready *ready, const filch_op *op);
+int filch_epoll_begin_try(filch_epoll *epoll, const filch_op *op);
+void filch_epoll_end_try(filch_epoll *epoll, const filch_op *op);
 
 /* All of cancel->fd. It flies until nobody tries anything on that descriptor any more. */
-void filch_ready_cancel_all(filch_ready *ready, filch_op *cancel);
+void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel);
 
 /* ---- neither: carry.c --------------------------------------------------------------------------- */
 

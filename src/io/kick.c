@@ -2,7 +2,7 @@
 /*
  * The kick: a signal for a thread that computes with operations in flight. Its handler enters the kernel, which submits what the thread has written and completes what has happened, and takes back what is urgent (inbox.h).
  */
-#include "io/ring.h"
+#include "io/uring.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +17,7 @@ static struct sigaction old_action;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
 
 /* In the handler. Whether the kernel still has what is to be taken back does not matter: either way it ends. */
-static void serve_urgent(filch_ring *ring)
+static void serve_urgent(filch_uring *ring)
 {
     /* acquire [submitting] */
     filch_op *op =
@@ -49,11 +49,11 @@ static void on_kick(int signal, siginfo_t *info, void *context)
     int saved = errno;
 
     if (info->si_code == KICK_CODE && info->si_pid == getpid()) {
-        filch_ring *ring = info->si_value.sival_ptr;
+        filch_uring *ring = info->si_value.sival_ptr;
         /* In three steps: a call that submits less than it says does nothing else; an event first lets an operation be tried again, and then complete. */
         syscall(SYS_io_uring_enter, ring->fd, UINT16_MAX, 0, 0, NULL, 0);
         /* What the kernel has not taken, for want of memory, would not be found, and be submitted after the request: the thread carries that out behind it, or the next kick does. */
-        if (filch_ring_unsubmitted(ring) == 0)
+        if (filch_uring_unsubmitted(ring) == 0)
             serve_urgent(ring);
         syscall(SYS_io_uring_enter, ring->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
         syscall(SYS_io_uring_enter, ring->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
@@ -88,7 +88,7 @@ void filch_kick_accept(void)
     pthread_sigmask(SIG_UNBLOCK, &kicks, NULL);
 }
 
-void filch_ring_kick(filch_ring *ring)
+void filch_uring_kick(filch_uring *ring)
 {
     siginfo_t info;
 

@@ -26,17 +26,17 @@
 
 /* The turn of a wait is in the bits above (FILCH_WAIT_TURN). */
 enum filch_op_state {
-    FILCH_OP_IDLE,
-    FILCH_OP_FLYING,
-    FILCH_OP_AWAITED, /* flying, and waited for */
-    FILCH_OP_DONE,
+    FILCH_OP_STATE_IDLE,
+    FILCH_OP_STATE_IN_FLIGHT,
+    FILCH_OP_STATE_AWAITED, /* flying, and waited for */
+    FILCH_OP_STATE_DONE,
 };
 
 /* By the task, before anybody else knows it. */
 static inline void filch_op_fly(filch_op *op)
 {
     /* release [op-started] */
-    filch_store_release(&op->state, FILCH_OP_FLYING);
+    filch_store_release(&op->state, FILCH_OP_STATE_IN_FLIGHT);
 }
 
 /* By who has touched it while it flies, before the kernel gets it: so whoever learns of its end comes after that. The kernel orders it, too, but
@@ -57,23 +57,23 @@ static inline void filch_op_meet(filch_op *op)
 /* By the task: `turn` of its strand waits for it. False: it has ended. */
 static inline bool filch_op_await(filch_op *op, uint64_t turn)
 {
-    uint64_t state = FILCH_OP_FLYING;
+    uint64_t state = FILCH_OP_STATE_IN_FLIGHT;
     /* acquire [op-done] */
-    return filch_cas_acq_rel(&op->state, &state, turn | FILCH_OP_AWAITED);
+    return filch_cas_acq_rel(&op->state, &state, turn | FILCH_OP_STATE_AWAITED);
 }
 
 /* By the task, which goes on though it has not been told of the end. False: it has ended meanwhile. */
 static inline bool filch_op_give_up(filch_op *op, uint64_t turn)
 {
-    uint64_t state = turn | FILCH_OP_AWAITED;
+    uint64_t state = turn | FILCH_OP_STATE_AWAITED;
     /* acquire [op-done] */
-    return filch_cas_acq_rel(&op->state, &state, FILCH_OP_FLYING);
+    return filch_cas_acq_rel(&op->state, &state, FILCH_OP_STATE_IN_FLIGHT);
 }
 
 static inline bool filch_op_has_ended(filch_op *op)
 {
     /* acquire [op-done] */
-    return filch_load_acquire(&op->state) == FILCH_OP_DONE;
+    return filch_load_acquire(&op->state) == FILCH_OP_STATE_DONE;
 }
 
 /* By whoever carries it out, once. Returns the strand to resume, or NULL. The operation may be gone then. */
@@ -83,8 +83,8 @@ static inline filch_strand *filch_op_end(filch_op *op, ssize_t result)
 
     op->result = result;
     /* release [op-done] */
-    uint64_t state = filch_exchange_acq_rel(&op->state, FILCH_OP_DONE);
-    bool is_awaited = (state & ~FILCH_WAIT_TURN) == FILCH_OP_AWAITED;
+    uint64_t state = filch_exchange_acq_rel(&op->state, FILCH_OP_STATE_DONE);
+    bool is_awaited = (state & ~FILCH_WAIT_TURN) == FILCH_OP_STATE_AWAITED;
     return is_awaited &&
                    filch_wait_end(&strand->wait, state & FILCH_WAIT_TURN, 0) == FILCH_WAIT_RESUME
                ? strand

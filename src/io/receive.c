@@ -20,14 +20,14 @@ static ssize_t result_of(long result)
 /* Does it wait until its buffer is full? What has come so far is counted in its `mode`. With MSG_PEEK nothing is taken, and there would be nothing new to wait for. */
 static bool is_for_all(const filch_op *op)
 {
-    return (op->code == FILCH_OP_recv || op->code == FILCH_OP_recvmsg) && op->flags & MSG_WAITALL &&
+    return (op->code == FILCH_OP_RECV || op->code == FILCH_OP_RECVMSG) && op->flags & MSG_WAITALL &&
            !(op->flags & (MSG_DONTWAIT | MSG_PEEK | MSG_OOB | MSG_ERRQUEUE));
 }
 
 void filch_op_begin(filch_op *op)
 {
     op->stage = 0;
-    if (op->code == FILCH_OP_recv || op->code == FILCH_OP_recvmsg)
+    if (op->code == FILCH_OP_RECV || op->code == FILCH_OP_RECVMSG)
         op->mode = 0;
 }
 
@@ -41,7 +41,7 @@ static size_t bytes_to_receive(const filch_op *op)
     const struct msghdr *message = op->buffer;
     size_t bytes = op->bytes;
 
-    if (op->code == FILCH_OP_recvmsg) {
+    if (op->code == FILCH_OP_RECVMSG) {
         bytes = 0;
         for (size_t i = 0; i < message->msg_iovlen && bytes < RECEIVED_MAX; i++)
             bytes += message->msg_iov[i].iov_len;
@@ -79,7 +79,7 @@ static ssize_t receive_some(filch_op *op, int flags)
 {
     struct msghdr *message = op->buffer;
 
-    if (op->code == FILCH_OP_recv)
+    if (op->code == FILCH_OP_RECV)
         return result_of(recv(op->fd, (char *)op->buffer + op->mode, op->bytes - op->mode, flags));
     if (op->mode > 0)
         return receive_rest(op, flags);
@@ -100,7 +100,7 @@ static bool has_descriptors(const filch_op *op)
 {
     struct msghdr *message = op->buffer;
 
-    if (op->code != FILCH_OP_recvmsg)
+    if (op->code != FILCH_OP_RECVMSG)
         return false;
     for (struct cmsghdr *one = CMSG_FIRSTHDR(message); one; one = CMSG_NXTHDR(message, one))
         if (one->cmsg_level == SOL_SOCKET && one->cmsg_type == SCM_RIGHTS)
@@ -140,7 +140,7 @@ struct iovec filch_op_rest(const filch_op *op)
     struct iovec part = {op->buffer, op->bytes};
     size_t skip = op->mode, left = bytes_to_receive(op) - op->mode;
 
-    for (size_t i = 0; op->code == FILCH_OP_recvmsg && i < message->msg_iovlen; i++) {
+    for (size_t i = 0; op->code == FILCH_OP_RECVMSG && i < message->msg_iovlen; i++) {
         part = message->msg_iov[i];
         if (skip < part.iov_len)
             break;

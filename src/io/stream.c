@@ -24,20 +24,20 @@ static void init(filch_stream *stream, filch_op_code code, int fd, int flags)
 
 void filch_stream_accept(filch_stream *stream, int fd, int flags)
 {
-    init(stream, FILCH_OP_accept, fd, flags);
+    init(stream, FILCH_OP_ACCEPT, fd, flags);
 }
 
 void filch_stream_recv(filch_stream *stream, int fd, int flags)
 {
     /* Rings refuse that one. */
-    init(stream, FILCH_OP_recv, fd, flags & ~MSG_WAITALL);
+    init(stream, FILCH_OP_RECV, fd, flags & ~MSG_WAITALL);
 }
 
 /* What the last call has handed out. */
 static void give_back(filch_stream *stream)
 {
     if (stream->held != FILCH_NO_BUFFER)
-        filch_buffers_give(filch_ring_buffers(stream->source), stream->held);
+        filch_buffers_give(filch_uring_buffers(stream->source), stream->held);
     stream->held = FILCH_NO_BUFFER;
     stream->data = NULL;
 }
@@ -69,7 +69,7 @@ static ssize_t recv_one(filch_frame *f, filch_stream *stream, uint64_t deadline_
 
 static ssize_t next_one(filch_frame *f, filch_stream *stream, uint64_t deadline_ns)
 {
-    if (stream->code == FILCH_OP_recv)
+    if (stream->code == FILCH_OP_RECV)
         return recv_one(f, stream, deadline_ns);
     filch_op op = filch_op_accept(stream->fd, NULL, NULL, (int)stream->flags);
     return filch_op_run(f, &op, deadline_ns);
@@ -101,9 +101,9 @@ static bool arm(filch_frame *f, filch_stream *stream)
 
     settle(f, stream);
     /* From here on until it flies the strand does not leave its thread. */
-    filch_ring *ring = filch_io_ring(f, strand);
-    if (!ring || (stream->code == FILCH_OP_recv &&
-                  (!is_of_network(stream->fd) || !filch_ring_has_buffers(ring))))
+    filch_uring *ring = filch_io_uring(f, strand);
+    if (!ring || (stream->code == FILCH_OP_RECV &&
+                  (!is_of_network(stream->fd) || !filch_uring_has_buffers(ring))))
         return false;
     stream->op =
         filch_op_make((filch_op_code)stream->code, stream->fd, NULL, NULL, 0, 0, stream->flags, 0);
@@ -116,7 +116,7 @@ static bool arm(filch_frame *f, filch_stream *stream)
     filch_op_fly(&stream->op);
     filch_io_count(strand->pool, stream->fd, 1);
     strand->worker->owes_watch = true;
-    filch_ring_start(ring, &stream->op);
+    filch_uring_start(ring, &stream->op);
     return true;
 }
 
@@ -127,7 +127,7 @@ static int await(filch_frame *f, filch_stream *stream, uint64_t deadline_ns, boo
     filch_waiting waiting;
 
     filch_waiting_begin(&waiting, f,
-                        stream->code == FILCH_OP_recv ? "a stream of bytes"
+                        stream->code == FILCH_OP_RECV ? "a stream of bytes"
                                                       : "a stream of connections");
     filch_stream_wait wait = filch_stream_await(stream, waiting.strand, waiting.turn, for_rest);
     *is_dry = wait == FILCH_STREAM_DRY;
@@ -148,7 +148,7 @@ static meaning understand(filch_frame *f, const filch_stream *stream, int result
 {
     switch (result) {
     case -ENOBUFS:
-        return stream->code == FILCH_OP_recv ? ONE_BY_ONE_ONCE
+        return stream->code == FILCH_OP_RECV ? ONE_BY_ONE_ONCE
                                              : FOR_THE_CALLER; /* all are in use */
     case -EAGAIN:
         return ONE_BY_ONE; /* the descriptor is non-blocking, and then the kernel does not wait */
@@ -177,7 +177,7 @@ ssize_t filch_stream_next(filch_frame *f, filch_stream *stream, uint64_t deadlin
                 stream->held = item.buffer;
                 if (item.buffer != FILCH_NO_BUFFER)
                     stream->data =
-                        filch_buffers_at(filch_ring_buffers(stream->source), item.buffer);
+                        filch_buffers_at(filch_uring_buffers(stream->source), item.buffer);
                 return item.result;
             case ASK_AGAIN:
                 break;
@@ -198,7 +198,7 @@ ssize_t filch_stream_next(filch_frame *f, filch_stream *stream, uint64_t deadlin
             continue;
         if (stream->has_lost) {
             /* Of bytes there can be no others; connections can. */
-            stream->has_lost = stream->code == FILCH_OP_recv;
+            stream->has_lost = stream->code == FILCH_OP_RECV;
             return -ENOMEM;
         }
         if (!arm(f, stream)) {
@@ -217,11 +217,11 @@ void filch_stream_close(filch_frame *f, filch_stream *stream)
     stream->own_buffer = NULL;
     if (f && filch_strand_can_leave(filch_strand_of(f)) && stream->source) {
         filch_frame *shield = filch_shield(f);
-        uint64_t patience_ns = FILCH_RING_PATIENCE_NS;
+        uint64_t patience_ns = FILCH_URING_PATIENCE_NS;
         for (bool is_at_rest = false; !is_at_rest; patience_ns *= 2) {
             if (!filch_stream_is_at_rest(stream)) {
                 filch_op cancel = {.target = &stream->op, .strand = filch_strand_of(f)};
-                filch_ring_cancel(stream->source, &cancel);
+                filch_uring_cancel(stream->source, &cancel);
                 filch_op_await_end(f, &cancel, FILCH_NO_DEADLINE);
             }
             await(f, stream, filch_after_ns(patience_ns), true, &is_at_rest);
@@ -229,7 +229,7 @@ void filch_stream_close(filch_frame *f, filch_stream *stream)
         filch_unshield(f, shield);
         settle(f, stream);
         while (filch_stream_take(stream, &item))
-            filch_ring_drop(stream->source, stream->code, item);
+            filch_uring_drop(stream->source, stream->code, item);
     }
     if (stream->items != stream->few)
         free(stream->items);

@@ -114,8 +114,8 @@ static int splice_through(filch_frame *f, void *arg)
     size_t done = 0;
     ssize_t moved;
 
-    while ((moved = filch_splice(f, ends[0], FILCH_HERE_IN_FILE, ends[1], FILCH_HERE_IN_FILE, 65536,
-                                 0)) > 0)
+    while ((moved = filch_splice(f, ends[0], FILCH_FILE_POSITION, ends[1], FILCH_FILE_POSITION,
+                                 65536, 0)) > 0)
         done += (size_t)moved;
     CHECK(moved == 0 && done == ((size_t)1 << 20));
     CHECK(filch_close(f, ends[0]) == 0);
@@ -155,7 +155,7 @@ static void splice_in_vain(filch_frame *f, void *arg)
     CHECK(pipe(pipe_ends) == 0);
     open_pair(pair);
     filch_op op =
-        filch_op_splice(pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0);
+        filch_op_splice(pipe_ends[0], FILCH_FILE_POSITION, pair[0], FILCH_FILE_POSITION, 100, 0);
     CHECK(filch_op_run(f, &op, filch_after_ms(2)) == -ETIMEDOUT);
     close(pipe_ends[0]);
     close(pipe_ends[1]);
@@ -192,11 +192,11 @@ TEST(a_plain_thread_waits_for_both_sides_of_a_splice)
     while (send(pair[0], buffer, sizeof buffer, 0) > 0)
         ;
     filch_op op =
-        filch_op_splice(pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100, 0);
+        filch_op_splice(pipe_ends[0], FILCH_FILE_POSITION, pair[0], FILCH_FILE_POSITION, 100, 0);
     CHECK(filch_op_run(NULL, &op, filch_after_ms(2)) == -ETIMEDOUT);
 
     CHECK(pthread_create(&reader, NULL, empty_socket, (void *)(intptr_t)pair[1]) == 0);
-    CHECK(filch_splice(NULL, pipe_ends[0], FILCH_HERE_IN_FILE, pair[0], FILCH_HERE_IN_FILE, 100,
+    CHECK(filch_splice(NULL, pipe_ends[0], FILCH_FILE_POSITION, pair[0], FILCH_FILE_POSITION, 100,
                        0) == 3);
     CHECK(pthread_join(reader, NULL) == 0);
     CHECK(fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK) == 0);

@@ -2,7 +2,7 @@
 /*
  * A ring without a pool. Its thread is the lookout, too: so what happens between two steps of the one is decided by the program.
  */
-#include "io/ring.h"
+#include "io/uring.h"
 
 #include "support.h"
 
@@ -41,11 +41,11 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 /* ---- the ring --------------------------------------------------------------------------------------- */
 
 static filch_io io = {.ring_entries = 64};
-static filch_ring *ring;
+static filch_uring *ring;
 
 static void open_ring(void)
 {
-    if (filch_ring_create(&ring, &io) < 0) {
+    if (filch_uring_create(&ring, &io) < 0) {
         print_message("there is no io_uring: skipped\n");
         skip();
     }
@@ -87,7 +87,7 @@ static filch_op request;
 /* A request to take back all polls, of which the bell is one, is carried out by the handler before the thread gets to sleep; and then it is called. */
 static void take_back_polls_and_call(void)
 {
-    filch_ring_cancel_all(ring, &request, FILCH_RING_POLLS);
+    filch_uring_cancel_all(ring, &request, FILCH_URING_POLLS);
     look_after_ring();
     ring_bell();
 }
@@ -109,7 +109,7 @@ TEST(a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sle
     before_sleep = ring_bell;
     sleep_in_ring(&long_time);
     assert_int_not_equal(sleep_result, -ETIME);
-    filch_ring_destroy(ring);
+    filch_uring_destroy(ring);
 }
 
 /* The thread computes. It is kicked for what there is to do, which leaves the bell; and for nothing after that. */
@@ -125,7 +125,7 @@ TEST(who_computes_is_not_kicked_because_its_bell_has_rung)
         look_after_ring();
 
     assert_int_equal(kick_count, 0);
-    filch_ring_destroy(ring);
+    filch_uring_destroy(ring);
 }
 
 /* It is called before it sleeps, and the lookout, which has not noticed that it does not compute any more, reads that the bell has rung. */
@@ -139,7 +139,7 @@ TEST(a_bell_that_only_the_lookout_has_heard_is_not_slept_over)
 
     sleep_in_ring(NULL);
     come_to_rest();
-    filch_ring_destroy(ring);
+    filch_uring_destroy(ring);
 }
 
 static int pair[2];
@@ -164,7 +164,7 @@ TEST(who_computes_is_not_kicked_for_what_only_it_can_submit)
     while (!filch_op_has_ended(&receiving))
         sleep_in_ring(NULL);
     assert_true(receiving.result == 1 && byte == 'x');
-    filch_ring_destroy(ring);
+    filch_uring_destroy(ring);
     close(pair[0]);
     close(pair[1]);
 }

@@ -35,7 +35,8 @@ static void open_all(plumbing *p, int waits)
 
 static filch_op splice_through(const plumbing *p)
 {
-    return filch_op_splice(p->pipe[0], FILCH_HERE_IN_FILE, p->pair[0], FILCH_HERE_IN_FILE, 100, 0);
+    return filch_op_splice(p->pipe[0], FILCH_FILE_POSITION, p->pair[0], FILCH_FILE_POSITION, 100,
+                           0);
 }
 
 /* Another, which is to go on: it has the same input that never comes, or another of its own. */

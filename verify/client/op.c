@@ -65,7 +65,7 @@ static void run_ops(void)
         if (script[i] != 'd' || !filch_op_has_ended(&own->op))
             if (wait_once(own, script[i] == 't') == FILCH_WAIT_TIMED_OUT)
                 mc_check(wait_once(own, false) == 0, "without a deadline the end is waited for");
-        mc_check(filch_load_relaxed(&own->op.state) == FILCH_OP_DONE, "it has ended");
+        mc_check(filch_load_relaxed(&own->op.state) == FILCH_OP_STATE_DONE, "it has ended");
         mc_check(own->op.result == (ssize_t)i && own->buffer == (int)i + 1,
                  "with its result, and what was read");
         free(own);

@@ -3,7 +3,7 @@
  * One io_uring for each thread that does I/O.
  *
  * Only its thread fills and submits it (SINGLE_ISSUER), and completions come into being when that thread enters the kernel (DEFER_TASKRUN): the fastest mode there is, but one in which nothing
- * happens while the thread computes. Then the lookout kicks it (filch_ring's look): a signal makes the thread enter the kernel for a moment, where it submits what it has written and completes
+ * happens while the thread computes. Then the lookout kicks it (filch_uring's look): a signal makes the thread enter the kernel for a moment, where it submits what it has written and completes
  * what has happened; and the lookout reads the completions in its place. Hence the two sides:
  *
  *     submissions   written by its thread. `tail` is published with every entry, so that whoever enters the kernel, also the handler of the signal, submits all of them.
@@ -13,7 +13,7 @@
  *
  * With the kernel: it reads the tail of the submissions that `publish` stores, release, and writes that of the completions, which `read_completions` loads, acquire; and the head of these the other way round: [kernel], README.md.
  */
-#include "io/ring.h"
+#include "io/uring.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
 #include "base/memory.h"
@@ -52,25 +52,25 @@ static int enter(int fd, unsigned submit_count, unsigned complete_count, unsigne
 /* ---- submissions ---------------------------------------------------------------------------------- */
 
 /* A place for an entry; NULL: there is none, even after those before have been submitted. */
-static struct io_uring_sqe *get_entry(filch_ring *ring)
+static struct io_uring_sqe *get_entry(filch_uring *ring)
 {
-    if (filch_ring_unsubmitted(ring) > ring->sq_mask)
-        enter(ring->fd, filch_ring_unsubmitted(ring), 0, 0, NULL);
-    if (filch_ring_unsubmitted(ring) > ring->sq_mask)
+    if (filch_uring_unsubmitted(ring) > ring->sq_mask)
+        enter(ring->fd, filch_uring_unsubmitted(ring), 0, 0, NULL);
+    if (filch_uring_unsubmitted(ring) > ring->sq_mask)
         return NULL;
     struct io_uring_sqe *entry = &ring->sq[ring->tail & ring->sq_mask];
     memset(entry, 0, sizeof *entry);
     return entry;
 }
 
-static void publish(filch_ring *ring)
+static void publish(filch_uring *ring)
 {
     /* release [kernel] */
     filch_store_release(ring->sq_tail, ++ring->tail);
 }
 
 /* An entry for it, to be published. False: there is no place. */
-static bool prepare(filch_ring *ring, const filch_op *op)
+static bool prepare(filch_uring *ring, const filch_op *op)
 {
     struct io_uring_sqe *entry = get_entry(ring);
 
@@ -79,14 +79,14 @@ static bool prepare(filch_ring *ring, const filch_op *op)
     return entry;
 }
 
-static void ring_bell(filch_ring *ring)
+static void ring_bell(filch_uring *ring)
 {
     const uint64_t one = 1;
     while (write(ring->source.bell, &one, sizeof one) < 0 && errno == EINTR)
         ;
 }
 
-static void cancel(filch_ring *ring, filch_op *request)
+static void cancel(filch_uring *ring, filch_op *request)
 {
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&ring->source.pending, 1);
@@ -94,16 +94,16 @@ static void cancel(filch_ring *ring, filch_op *request)
     ring_bell(ring);
 }
 
-void filch_ring_drop(filch_ring *ring, unsigned code, filch_stream_item item)
+void filch_uring_drop(filch_uring *ring, unsigned code, filch_stream_item item)
 {
     if (item.buffer != FILCH_NO_BUFFER)
         filch_buffers_give(&ring->buffers, item.buffer);
-    else if (code == FILCH_OP_accept && item.result >= 0)
+    else if (code == FILCH_OP_ACCEPT && item.result >= 0)
         close(item.result);
 }
 
 /* One more for a stream, or the last. */
-static void put_into_stream(filch_ring *ring, filch_op *op, filch_stream_item item, bool is_last,
+static void put_into_stream(filch_uring *ring, filch_op *op, filch_stream_item item, bool is_last,
                             filch_ended *ended)
 {
     filch_stream *stream = (filch_stream *)((char *)op - offsetof(filch_stream, op));
@@ -113,7 +113,7 @@ static void put_into_stream(filch_ring *ring, filch_op *op, filch_stream_item it
     if (news.is_to_stop)
         cancel(ring, &stream->stop);
     if (news.is_refused)
-        filch_ring_drop(ring, code, item);
+        filch_uring_drop(ring, code, item);
     filch_ended_add(ended, news.strand);
 }
 
@@ -122,7 +122,7 @@ static filch_strand *end_stop(filch_op *op)
     return filch_stream_end_stop((filch_stream *)((char *)op - offsetof(filch_stream, stop)));
 }
 
-static void end(filch_ring *ring, filch_op *op, ssize_t result, filch_ended *ended)
+static void end(filch_uring *ring, filch_op *op, ssize_t result, filch_ended *ended)
 {
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&ring->source.pending, -1u);
@@ -134,7 +134,7 @@ static void end(filch_ring *ring, filch_op *op, ssize_t result, filch_ended *end
                                    : filch_op_end(op, filch_op_fail(op, result)));
 }
 
-static void end_served(filch_ring *ring, filch_ended *ended)
+static void end_served(filch_uring *ring, filch_ended *ended)
 {
     filch_op *op = filch_inbox_take_served(&ring->inbox);
     if (op)
@@ -142,7 +142,7 @@ static void end_served(filch_ring *ring, filch_ended *ended)
 }
 
 /* False: some are still there, since the kernel takes no more now. */
-static bool empty_inbox(filch_ring *ring, filch_ended *ended)
+static bool empty_inbox(filch_uring *ring, filch_ended *ended)
 {
     filch_op *next;
 
@@ -169,7 +169,7 @@ static bool empty_inbox(filch_ring *ring, filch_ended *ended)
     return filch_inbox_seems_empty(&ring->inbox);
 }
 
-void filch_ring_start(filch_ring *ring, filch_op *op)
+void filch_uring_start(filch_uring *ring, filch_op *op)
 {
     /* relaxed: of its thread; the reader of completions may be another, hence no plain store. */
     filch_fetch_add_relaxed(&ring->source.pending, 1);
@@ -182,20 +182,20 @@ void filch_ring_start(filch_ring *ring, filch_op *op)
         filch_inbox_push(&ring->inbox, op);
 }
 
-void filch_ring_cancel(filch_ring *ring, filch_op *request)
+void filch_uring_cancel(filch_uring *ring, filch_op *request)
 {
     filch_op_fly(request);
     cancel(ring, request);
 }
 
-void filch_ring_cancel_all(filch_ring *ring, filch_op *request, filch_ring_all which)
+void filch_uring_cancel_all(filch_uring *ring, filch_op *request, filch_uring_all which)
 {
-    static const unsigned char opcodes[FILCH_RING_ALLS] = {
-        [FILCH_RING_SPLICES] = IORING_OP_SPLICE, [FILCH_RING_POLLS] = IORING_OP_POLL_ADD};
+    static const unsigned char opcodes[FILCH_URING_ALLS] = {
+        [FILCH_URING_SPLICES] = IORING_OP_SPLICE, [FILCH_URING_POLLS] = IORING_OP_POLL_ADD};
 
     request->target = request;
     request->mode = opcodes[which];
-    filch_ring_cancel(ring, request);
+    filch_uring_cancel(ring, request);
 }
 
 /* ---- completions ---------------------------------------------------------------------------------- */
@@ -223,14 +223,14 @@ static bool is_repeated(filch_op *op, int result)
     return true;
 }
 
-static bool has_completions(filch_ring *ring)
+static bool has_completions(filch_uring *ring)
 {
     /* acquire [kernel]. relaxed: a hint; who reads them looks again. */
     return filch_load_acquire(ring->cq_tail) != filch_load_relaxed(ring->cq_head);
 }
 
 /* Of many connections nothing is in the cache: fetch the operations that come next, and the strands of those that are here by now. */
-static void fetch_ahead(filch_ring *ring, uint32_t head, uint32_t tail)
+static void fetch_ahead(filch_uring *ring, uint32_t head, uint32_t tail)
 {
     const uint32_t far = 8, near = 4;
 
@@ -249,7 +249,7 @@ static void fetch_ahead(filch_ring *ring, uint32_t head, uint32_t tail)
 }
 
 /* A completion of a stream that has a buffer, or that others follow. */
-static void read_stream(filch_ring *ring, filch_op *op, const struct io_uring_cqe *entry,
+static void read_stream(filch_uring *ring, filch_op *op, const struct io_uring_cqe *entry,
                         filch_ended *ended)
 {
     bool is_last = !(entry->flags & IORING_CQE_F_MORE);
@@ -264,7 +264,7 @@ static void read_stream(filch_ring *ring, filch_op *op, const struct io_uring_cq
 }
 
 /* Under `reading`. */
-static void read_completions(filch_ring *ring, filch_ended *ended)
+static void read_completions(filch_uring *ring, filch_ended *ended)
 {
     /* relaxed: under the lock. */
     uint32_t head = filch_load_relaxed(ring->cq_head);
@@ -294,7 +294,7 @@ static void read_completions(filch_ring *ring, filch_ended *ended)
 }
 
 /* Unless somebody else does so, or its thread is about to sleep, which reads them itself. */
-static void reap(filch_ring *ring, filch_ended *ended)
+static void reap(filch_uring *ring, filch_ended *ended)
 {
     if (!has_completions(ring) || !filch_lock_try(&ring->reading))
         return;
@@ -302,28 +302,28 @@ static void reap(filch_ring *ring, filch_ended *ended)
     filch_lock_release(&ring->reading);
 }
 
-static bool has_to_enter(filch_ring *ring)
+static bool has_to_enter(filch_uring *ring)
 {
     /* relaxed: what it announces is had by entering the kernel. */
-    return filch_ring_unsubmitted(ring) > 0 ||
+    return filch_uring_unsubmitted(ring) > 0 ||
            filch_load_relaxed(ring->sq_flags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
 static filch_link *poll_ring(filch_source *source)
 {
-    filch_ring *ring = (filch_ring *)source;
+    filch_uring *ring = (filch_uring *)source;
 
     FILCH_ENDED(ended);
 
     empty_inbox(ring, &ended);
     if (has_to_enter(ring))
-        enter(ring->fd, filch_ring_unsubmitted(ring), 0, 0, NULL);
+        enter(ring->fd, filch_uring_unsubmitted(ring), 0, 0, NULL);
     reap(ring, &ended);
     return ended.first;
 }
 
 /* Under `reading`. */
-static bool watch_bell(filch_ring *ring)
+static bool watch_bell(filch_uring *ring)
 {
     if (ring->has_bell)
         return true;
@@ -342,7 +342,7 @@ static bool watch_bell(filch_ring *ring)
 
 static filch_link *wait_in_ring(filch_source *source, const struct timespec *timeout)
 {
-    filch_ring *ring = (filch_ring *)source;
+    filch_uring *ring = (filch_uring *)source;
 
     FILCH_ENDED(ended);
 
@@ -356,7 +356,7 @@ static filch_link *wait_in_ring(filch_source *source, const struct timespec *tim
         timeout = &moment;
     /* If it was read before that the bell has rung, that was perhaps for us: we are called once we are on our way to sleep. */
     if (!ended.first && !has_completions(ring) && !ring->has_rung)
-        enter(ring->fd, filch_ring_unsubmitted(ring), 1, 0, timeout);
+        enter(ring->fd, filch_uring_unsubmitted(ring), 1, 0, timeout);
     read_completions(ring, &ended);
     ring->has_rung = false;
     filch_lock_release(&ring->reading);
@@ -365,7 +365,7 @@ static filch_link *wait_in_ring(filch_source *source, const struct timespec *tim
 
 static filch_link *look_after_ring(filch_source *source, bool *is_near)
 {
-    filch_ring *ring = (filch_ring *)source;
+    filch_uring *ring = (filch_uring *)source;
     FILCH_ENDED(ended);
 
     filch_op *over =
@@ -376,7 +376,7 @@ static filch_link *look_after_ring(filch_source *source, bool *is_near)
     }
     if (filch_inbox_has_urgent(&ring->inbox) || (!has_completions(ring) && has_to_enter(ring))) {
         uint64_t since_ns = filch_clock_ns();
-        filch_ring_kick(ring);
+        filch_uring_kick(ring);
         while (!has_completions(ring) && filch_clock_ns() - since_ns < KICK_NS)
             filch_pause();
         *is_near = true;
@@ -389,12 +389,12 @@ static filch_link *look_after_ring(filch_source *source, bool *is_near)
 
 /* ---- create and destroy ----------------------------------------------------------------------------- */
 
-static void *at(const filch_ring *ring, uint32_t offset)
+static void *at(const filch_uring *ring, uint32_t offset)
 {
     return (char *)ring->rings + offset;
 }
 
-static int map(filch_ring *ring, const struct io_uring_params *params)
+static int map(filch_uring *ring, const struct io_uring_params *params)
 {
     size_t sq_bytes = params->sq_off.array + params->sq_entries * sizeof(uint32_t);
     size_t cq_bytes = params->cq_off.cqes + params->cq_entries * sizeof(struct io_uring_cqe);
@@ -427,7 +427,7 @@ static int map(filch_ring *ring, const struct io_uring_params *params)
     return 0;
 }
 
-int filch_ring_create(filch_ring **out, filch_io *io)
+int filch_uring_create(filch_uring **out, filch_io *io)
 {
     /* SUBMIT_ALL: an entry that the kernel refuses does not keep those behind it from being submitted. */
     struct io_uring_params params = {
@@ -436,7 +436,7 @@ int filch_ring_create(filch_ring **out, filch_io *io)
                  IORING_SETUP_SUBMIT_ALL,
         /* Tests have small ones; what does not fit is kept by the kernel. */
         .cq_entries = io->ring_entries < 64 ? io->ring_entries : 8 * io->ring_entries};
-    filch_ring *ring = filch_calloc(1, sizeof *ring);
+    filch_uring *ring = filch_calloc(1, sizeof *ring);
     int err = -ENOMEM;
 
     if (!ring)
@@ -476,7 +476,7 @@ free_ring:
     return err;
 }
 
-void filch_ring_destroy(filch_ring *ring)
+void filch_uring_destroy(filch_uring *ring)
 {
     munmap(ring->sqes, ring->sqes_bytes);
     munmap(ring->rings, ring->rings_bytes);
@@ -486,7 +486,7 @@ void filch_ring_destroy(filch_ring *ring)
     free(ring);
 }
 
-bool filch_ring_has_buffers(filch_ring *ring)
+bool filch_uring_has_buffers(filch_uring *ring)
 {
     /* Tests have few. */
     unsigned count = ring->io->ring_entries < 64 ? 4 : 256;
@@ -494,23 +494,23 @@ bool filch_ring_has_buffers(filch_ring *ring)
     return ring->buffers.queue || filch_buffers_init(&ring->buffers, ring->fd, count) == 0;
 }
 
-filch_buffers *filch_ring_buffers(filch_ring *ring)
+filch_buffers *filch_uring_buffers(filch_uring *ring)
 {
     return &ring->buffers;
 }
 
-filch_ring *filch_ring_before(filch_ring *ring, filch_ring *others)
+filch_uring *filch_uring_before(filch_uring *ring, filch_uring *others)
 {
     ring->next = others;
     return ring;
 }
 
-filch_ring *filch_ring_next(filch_ring *ring)
+filch_uring *filch_uring_next(filch_uring *ring)
 {
     return ring->next;
 }
 
-bool filch_source_is_ring(filch_source *source)
+bool filch_source_is_uring(filch_source *source)
 {
     return source->poll == poll_ring;
 }

@@ -2,8 +2,8 @@
 /*
  * What a ring consists of: for ring.c, which has its life and what flies on it, and kick.c, which interrupts its thread.
  */
-#ifndef FILCH_IO_RING_H
-#define FILCH_IO_RING_H
+#ifndef FILCH_IO_URING_H
+#define FILCH_IO_URING_H
 
 #include "io/inbox.h"
 #include "io/io.h"
@@ -15,10 +15,10 @@
 #define IORING_ASYNC_CANCEL_OP (1U << 5)
 #endif
 
-struct filch_ring {
+struct filch_uring {
     filch_source source; /* first: of the worker's thread it is the source */
     filch_io *io;
-    filch_ring *next; /* in io->rings */
+    filch_uring *next; /* in io->rings */
     int fd;
     pid_t thread;
 
@@ -44,7 +44,7 @@ struct filch_ring {
 };
 
 /* Entries that are published, and that the kernel has not taken. */
-static inline uint32_t filch_ring_unsubmitted(filch_ring *ring)
+static inline uint32_t filch_uring_unsubmitted(filch_uring *ring)
 {
     /* relaxed: a hint, or of its thread, which the kernel runs on. */
     return filch_load_relaxed(ring->sq_tail) - filch_load_relaxed(ring->sq_head);
@@ -56,6 +56,6 @@ static inline uint32_t filch_ring_unsubmitted(filch_ring *ring)
 void filch_kick_prepare(void);
 
 /* Make its thread, which computes, enter the kernel for a moment. */
-void filch_ring_kick(filch_ring *ring);
+void filch_uring_kick(filch_uring *ring);
 
 #endif

@@ -40,11 +40,11 @@ typedef struct place {
     uint32_t tries;
 } place;
 
-struct filch_ready {
+struct filch_epoll {
     filch_source source; /* of all workers of the pool that do I/O; pending is of all */
     filch_pool *pool;
     filch_io *io;
-    int epoll;
+    int fd;
     filch_atomic_u32
         has_no_pwait2; /* the kernel, or what guards it, does not let us have epoll_pwait2 */
     filch_atomic_u32 poll_count;
@@ -67,138 +67,138 @@ static uint32_t epoll_events(unsigned poll_events)
 }
 
 /* Under the lock: wait for all events that are wanted, unless who tries something on it does so afterwards. */
-static int arm(filch_ready *ready, int fd)
+static int arm(filch_epoll *epoll, int fd)
 {
-    const place *p = &ready->places[fd];
+    const place *p = &epoll->places[fd];
     struct epoll_event event = {.events = EPOLLONESHOT, .data.u64 = (uint64_t)fd};
 
     if (p->tries > 0)
         return 0;
     for (const filch_op *op = p->waiting; op; op = op->next)
         event.events |= epoll_events(filch_op_events(op));
-    if (epoll_ctl(ready->epoll, EPOLL_CTL_MOD, fd, &event) == 0)
+    if (epoll_ctl(epoll->fd, EPOLL_CTL_MOD, fd, &event) == 0)
         return 0;
     if (errno != ENOENT)
         return -errno;
-    return epoll_ctl(ready->epoll, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+    return epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
 /* Under the lock. */
-static int make_room(filch_ready *ready, int fd)
+static int make_room(filch_epoll *epoll, int fd)
 {
-    size_t count = ready->place_count ? ready->place_count : 64;
+    size_t count = epoll->place_count ? epoll->place_count : 64;
 
     if (fd < 0)
         return -EBADF;
-    if ((size_t)fd < ready->place_count)
+    if ((size_t)fd < epoll->place_count)
         return 0;
     while (count <= (size_t)fd)
         count *= 2;
     place *places = filch_calloc(count, sizeof *places);
     if (!places)
         return -ENOMEM;
-    if (ready->place_count)
-        memcpy(places, ready->places, ready->place_count * sizeof *places);
-    free(ready->places);
-    ready->places = places;
-    ready->place_count = count;
+    if (epoll->place_count)
+        memcpy(places, epoll->places, epoll->place_count * sizeof *places);
+    free(epoll->places);
+    epoll->places = places;
+    epoll->place_count = count;
     return 0;
 }
 
 /* Under the lock: for both sides of a splice, which is counted at both when it is tried. */
-static int make_room_for(filch_ready *ready, const filch_op *op)
+static int make_room_for(filch_epoll *epoll, const filch_op *op)
 {
-    int err = make_room(ready, op->fd);
-    return err || op->code != FILCH_OP_splice ? err : make_room(ready, op->fd2);
+    int err = make_room(epoll, op->fd);
+    return err || op->code != FILCH_OP_SPLICE ? err : make_room(epoll, op->fd2);
 }
 
 /* Under the lock. False: it is not in the list of this descriptor. */
-static bool take_off(filch_ready *ready, filch_op *op, int fd)
+static bool take_off(filch_epoll *epoll, filch_op *op, int fd)
 {
-    if (fd < 0 || (size_t)fd >= ready->place_count)
+    if (fd < 0 || (size_t)fd >= epoll->place_count)
         return false;
-    filch_op **at = &ready->places[fd].waiting;
+    filch_op **at = &epoll->places[fd].waiting;
 
     while (*at && *at != op)
         at = &(*at)->next;
     if (!*at)
         return false;
     *at = op->next;
-    ready->splice_count -= op->code == FILCH_OP_splice;
+    epoll->splice_count -= op->code == FILCH_OP_SPLICE;
     return true;
 }
 
 /* Put it into its list. 0; -ECANCELED: it was taken back; or -errno. */
-static int wait_for_event(filch_ready *ready, filch_op *op)
+static int wait_for_event(filch_epoll *epoll, filch_op *op)
 {
-    filch_lock_acquire(&ready->lock);
-    bool is_wanted = !op->is_cancelled && !filch_io_has_closed(ready->io, op);
-    int err = !is_wanted ? -ECANCELED : make_room_for(ready, op);
+    filch_lock_acquire(&epoll->lock);
+    bool is_wanted = !op->is_cancelled && !filch_io_has_closed(epoll->io, op);
+    int err = !is_wanted ? -ECANCELED : make_room_for(epoll, op);
     if (!err) {
         /* At the end: first come, first served. */
-        filch_op **at = &ready->places[filch_op_fd(op)].waiting;
+        filch_op **at = &epoll->places[filch_op_fd(op)].waiting;
         while (*at)
             at = &(*at)->next;
         op->next = NULL;
         *at = op;
-        ready->splice_count += op->code == FILCH_OP_splice;
-        err = arm(ready, filch_op_fd(op));
+        epoll->splice_count += op->code == FILCH_OP_SPLICE;
+        err = arm(epoll, filch_op_fd(op));
         if (err)
-            take_off(ready, op, filch_op_fd(op));
+            take_off(epoll, op, filch_op_fd(op));
     }
-    filch_lock_release(&ready->lock);
+    filch_lock_release(&epoll->lock);
     return err;
 }
 
-int filch_ready_start(filch_ready *ready, filch_op *op)
+int filch_epoll_start(filch_epoll *epoll, filch_op *op)
 {
     /* relaxed: a count. */
-    filch_fetch_add_relaxed(&ready->source.pending, 1);
-    int err = wait_for_event(ready, op);
+    filch_fetch_add_relaxed(&epoll->source.pending, 1);
+    int err = wait_for_event(epoll, op);
     if (err)
-        filch_fetch_add_relaxed(&ready->source.pending, -1u);
+        filch_fetch_add_relaxed(&epoll->source.pending, -1u);
     return err;
 }
 
-static void end(filch_ready *ready, filch_op *op, ssize_t result, filch_ended *ended)
+static void end(filch_epoll *epoll, filch_op *op, ssize_t result, filch_ended *ended)
 {
     /* relaxed: a count. */
-    filch_fetch_add_relaxed(&ready->source.pending, -1u);
+    filch_fetch_add_relaxed(&epoll->source.pending, -1u);
     filch_ended_add(ended, filch_op_end(op, result < 0 ? filch_op_fail(op, result) : result));
 }
 
-static void end_all(filch_ready *ready, filch_op *op, ssize_t result, filch_ended *ended)
+static void end_all(filch_epoll *epoll, filch_op *op, ssize_t result, filch_ended *ended)
 {
     for (filch_op *next; op; op = next) {
         next = op->next;
-        end(ready, op, result, ended);
+        end(epoll, op, result, ended);
     }
 }
 
-void filch_ready_cancel(filch_ready *ready, filch_op *op)
+void filch_epoll_cancel(filch_epoll *epoll, filch_op *op)
 {
     FILCH_ENDED(ended);
 
-    filch_lock_acquire(&ready->lock);
+    filch_lock_acquire(&epoll->lock);
     op->is_cancelled = true;
-    bool was_waiting = take_off(ready, op, op->fd) || take_off(ready, op, op->fd2);
-    filch_lock_release(&ready->lock);
+    bool was_waiting = take_off(epoll, op, op->fd) || take_off(epoll, op, op->fd2);
+    filch_lock_release(&epoll->lock);
     if (was_waiting)
-        end(ready, op, -ECANCELED, &ended);
-    filch_pool_resume(ready->pool, ended.first);
+        end(epoll, op, -ECANCELED, &ended);
+    filch_pool_resume(epoll->pool, ended.first);
 }
 
 /* Under the lock: those of a list that are about this descriptor, before `taken`. */
-static filch_op *take_of(filch_ready *ready, filch_op **at, int fd, filch_op *taken)
+static filch_op *take_of(filch_epoll *epoll, filch_op **at, int fd, filch_op *taken)
 {
     while (*at) {
         filch_op *op = *at;
-        bool is_splice = op->code == FILCH_OP_splice;
+        bool is_splice = op->code == FILCH_OP_SPLICE;
         if (op->fd == fd || (is_splice && op->fd2 == fd)) {
             *at = op->next;
             op->next = taken;
             taken = op;
-            ready->splice_count -= is_splice;
+            epoll->splice_count -= is_splice;
         } else {
             at = &op->next;
         }
@@ -206,52 +206,52 @@ static filch_op *take_of(filch_ready *ready, filch_op **at, int fd, filch_op *ta
     return taken;
 }
 
-void filch_ready_cancel_all(filch_ready *ready, filch_op *cancel)
+void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
 {
     FILCH_ENDED(ended);
     filch_op *taken = NULL;
 
     filch_op_fly(cancel);
     /* relaxed: a count. */
-    filch_fetch_add_relaxed(&ready->source.pending, 1);
-    filch_lock_acquire(&ready->lock);
-    bool is_known = (size_t)cancel->fd < ready->place_count;
+    filch_fetch_add_relaxed(&epoll->source.pending, 1);
+    filch_lock_acquire(&epoll->lock);
+    bool is_known = (size_t)cancel->fd < epoll->place_count;
     if (is_known)
-        taken = take_of(ready, &ready->places[cancel->fd].waiting, cancel->fd, NULL);
-    for (size_t i = 0; i < ready->place_count && ready->splice_count > 0; i++)
-        taken = take_of(ready, &ready->places[i].waiting, cancel->fd, taken);
+        taken = take_of(epoll, &epoll->places[cancel->fd].waiting, cancel->fd, NULL);
+    for (size_t i = 0; i < epoll->place_count && epoll->splice_count > 0; i++)
+        taken = take_of(epoll, &epoll->places[i].waiting, cancel->fd, taken);
     /* A file that has another number, too, would be watched on, and its events taken for those of whatever gets this one. */
-    epoll_ctl(ready->epoll, EPOLL_CTL_DEL, cancel->fd, NULL);
-    bool has_to_wait = is_known && ready->places[cancel->fd].tries > 0;
-    cancel->next = ready->closers;
+    epoll_ctl(epoll->fd, EPOLL_CTL_DEL, cancel->fd, NULL);
+    bool has_to_wait = is_known && epoll->places[cancel->fd].tries > 0;
+    cancel->next = epoll->closers;
     if (has_to_wait)
-        ready->closers = cancel;
-    filch_lock_release(&ready->lock);
-    end_all(ready, taken, -ECANCELED, &ended);
+        epoll->closers = cancel;
+    filch_lock_release(&epoll->lock);
+    end_all(epoll, taken, -ECANCELED, &ended);
     if (!has_to_wait)
-        end(ready, cancel, 0, &ended);
-    filch_pool_resume(ready->pool, ended.first);
+        end(epoll, cancel, 0, &ended);
+    filch_pool_resume(epoll->pool, ended.first);
 }
 
 /* ---- events ----------------------------------------------------------------------------------------------- */
 
 /* Those that the event is for leave the list; an error or the end is for all. What is taken is tried, and then end_tries is called. NULL: nothing is; either nobody wants it, or others are trying, and
  * arm it afterwards. */
-static filch_op *take_for_event(filch_ready *ready, int fd, uint32_t events)
+static filch_op *take_for_event(filch_epoll *epoll, int fd, uint32_t events)
 {
     filch_op *taken = NULL, **last = &taken;
 
-    filch_lock_acquire(&ready->lock);
-    place *p = &ready->places[fd];
+    filch_lock_acquire(&epoll->lock);
+    place *p = &epoll->places[fd];
     for (filch_op **at = &p->waiting; *at && p->tries == 0;) {
         filch_op *op = *at;
         if (events & (epoll_events(filch_op_events(op)) | EPOLLERR | EPOLLHUP)) {
             *at = op->next;
             *last = op;
             last = &op->next;
-            if (op->code == FILCH_OP_splice) {
-                ready->splice_count--;
-                ready->places[op->fd == fd ? op->fd2 : op->fd].tries++;
+            if (op->code == FILCH_OP_SPLICE) {
+                epoll->splice_count--;
+                epoll->places[op->fd == fd ? op->fd2 : op->fd].tries++;
             }
         } else {
             at = &op->next;
@@ -261,17 +261,17 @@ static filch_op *take_for_event(filch_ready *ready, int fd, uint32_t events)
     if (taken)
         p->tries++;
     else if (p->waiting)
-        arm(ready, fd);
-    filch_lock_release(&ready->lock);
+        arm(epoll, fd);
+    filch_lock_release(&epoll->lock);
     return taken;
 }
 
 /* Under the lock: requests of those who close this descriptor. */
-static filch_op *take_closers(filch_ready *ready, int fd)
+static filch_op *take_closers(filch_epoll *epoll, int fd)
 {
     filch_op *taken = NULL;
 
-    for (filch_op **at = &ready->closers; *at;) {
+    for (filch_op **at = &epoll->closers; *at;) {
         filch_op *op = *at;
         if (op->fd == fd) {
             *at = op->next;
@@ -285,97 +285,96 @@ static filch_op *take_closers(filch_ready *ready, int fd)
 }
 
 /* One who tried something on the descriptor has done so. The last lets go on who closes it, and has it armed for those that wait meanwhile. */
-static void end_tries(filch_ready *ready, int fd, filch_ended *ended)
+static void end_tries(filch_epoll *epoll, int fd, filch_ended *ended)
 {
     filch_op *closers = NULL, *lost = NULL;
     int err = 0;
 
-    filch_lock_acquire(&ready->lock);
-    place *p = &ready->places[fd];
+    filch_lock_acquire(&epoll->lock);
+    place *p = &epoll->places[fd];
     if (--p->tries == 0) {
-        closers = take_closers(ready, fd);
-        err = p->waiting ? arm(ready, fd) : 0;
+        closers = take_closers(epoll, fd);
+        err = p->waiting ? arm(epoll, fd) : 0;
         if (err)
-            lost = take_of(ready, &p->waiting, fd, NULL);
+            lost = take_of(epoll, &p->waiting, fd, NULL);
     }
-    filch_lock_release(&ready->lock);
-    end_all(ready, lost, err, ended);
-    end_all(ready, closers, 0, ended);
+    filch_lock_release(&epoll->lock);
+    end_all(epoll, lost, err, ended);
+    end_all(epoll, closers, 0, ended);
 }
 
-int filch_ready_begin_try(filch_ready *ready, const filch_op *op)
+int filch_epoll_begin_try(filch_epoll *epoll, const filch_op *op)
 {
-    filch_lock_acquire(&ready->lock);
-    int err = filch_io_has_closed(ready->io, op) ? -ECANCELED : make_room_for(ready, op);
+    filch_lock_acquire(&epoll->lock);
+    int err = filch_io_has_closed(epoll->io, op) ? -ECANCELED : make_room_for(epoll, op);
     if (!err)
-        ready->places[op->fd].tries++;
-    if (!err && op->code == FILCH_OP_splice)
-        ready->places[op->fd2].tries++;
-    filch_lock_release(&ready->lock);
+        epoll->places[op->fd].tries++;
+    if (!err && op->code == FILCH_OP_SPLICE)
+        epoll->places[op->fd2].tries++;
+    filch_lock_release(&epoll->lock);
     return err;
 }
 
-void filch_ready_end_try(filch_ready *ready, const filch_op *op)
+void filch_epoll_end_try(filch_epoll *epoll, const filch_op *op)
 {
     FILCH_ENDED(ended);
 
-    end_tries(ready, op->fd, &ended);
-    if (op->code == FILCH_OP_splice)
-        end_tries(ready, op->fd2, &ended);
-    filch_pool_resume(ready->pool, ended.first);
+    end_tries(epoll, op->fd, &ended);
+    if (op->code == FILCH_OP_SPLICE)
+        end_tries(epoll, op->fd2, &ended);
+    filch_pool_resume(epoll->pool, ended.first);
 }
 
-static void try_again(filch_ready *ready, filch_op *op, int fd, filch_ended *ended)
+static void try_again(filch_epoll *epoll, filch_op *op, int fd, filch_ended *ended)
 {
-    int other = op->code != FILCH_OP_splice ? -1 : op->fd == fd ? op->fd2 : op->fd;
+    int other = op->code != FILCH_OP_SPLICE ? -1 : op->fd == fd ? op->fd2 : op->fd;
     ssize_t result = filch_op_try(op, true);
     bool is_over = result != -EAGAIN;
 
     if (!is_over) {
-        result = wait_for_event(ready, op);
+        result = wait_for_event(epoll, op);
         is_over = result != 0;
     }
     /* Otherwise it is in a list again, and anybody's. */
     if (is_over)
-        end(ready, op, result, ended);
+        end(epoll, op, result, ended);
     if (other >= 0)
-        end_tries(ready, other, ended);
+        end_tries(epoll, other, ended);
 }
 
-static void take_event(filch_ready *ready, int fd, uint32_t events, filch_ended *ended)
+static void take_event(filch_epoll *epoll, int fd, uint32_t events, filch_ended *ended)
 {
-    filch_op *op = take_for_event(ready, fd, events);
+    filch_op *op = take_for_event(epoll, fd, events);
 
     if (!op)
         return;
     for (filch_op *next; op; op = next) {
         next = op->next;
-        try_again(ready, op, fd, ended);
+        try_again(epoll, op, fd, ended);
     }
-    end_tries(ready, fd, ended);
+    end_tries(epoll, fd, ended);
 }
 
-static filch_link *take_events(filch_ready *ready, const struct timespec *timeout)
+static filch_link *take_events(filch_epoll *epoll, const struct timespec *timeout)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
     FILCH_ENDED(ended);
 
     /* relaxed: who does not know asks the kernel. */
-    bool has_none = filch_load_relaxed(&ready->has_no_pwait2);
-    long count = has_none ? -1
-                          : syscall(SYS_epoll_pwait2, ready->epoll, events, EVENTS_AT_ONCE, timeout,
-                                    NULL, 0);
+    bool has_none = filch_load_relaxed(&epoll->has_no_pwait2);
+    long count =
+        has_none ? -1
+                 : syscall(SYS_epoll_pwait2, epoll->fd, events, EVENTS_AT_ONCE, timeout, NULL, 0);
     /* An old kernel says ENOSYS, and a container that does not know the call says what it likes. */
     if (has_none || (count < 0 && errno != EINTR)) {
         /* relaxed: as above. */
-        filch_store_relaxed(&ready->has_no_pwait2, 1);
+        filch_store_relaxed(&epoll->has_no_pwait2, 1);
         int64_t ms = timeout ? timeout->tv_sec * 1000 + (timeout->tv_nsec + 999999) / 1000000 : -1;
-        count =
-            epoll_wait(ready->epoll, events, EVENTS_AT_ONCE, ms > INT32_MAX ? INT32_MAX : (int)ms);
+        count = epoll_wait(epoll->fd, events, EVENTS_AT_ONCE, ms > INT32_MAX ? INT32_MAX : (int)ms);
     }
     for (long i = 0; i < count; i++)
         if (events[i].data.u64 != OF_BELL)
-            take_event(ready, (int)events[i].data.u64, events[i].events, &ended);
+            take_event(epoll, (int)events[i].data.u64, events[i].events, &ended);
     return ended.first;
 }
 
@@ -385,112 +384,112 @@ static filch_link *look_now(filch_source *source)
 {
     const struct timespec none = {0};
     /* relaxed: a hint; who starts an operation looks later. */
-    return filch_load_relaxed(&source->pending) > 0 ? take_events((filch_ready *)source, &none)
+    return filch_load_relaxed(&source->pending) > 0 ? take_events((filch_epoll *)source, &none)
                                                     : NULL;
 }
 
-static filch_link *look_ready(filch_source *source, bool *is_near)
+static filch_link *look_epoll(filch_source *source, bool *is_near)
 {
     (void)is_near;
     return look_now(source);
 }
 
-static filch_link *poll_ready(filch_source *source)
+static filch_link *poll_epoll(filch_source *source)
 {
-    filch_ready *ready = (filch_ready *)source;
+    filch_epoll *epoll = (filch_epoll *)source;
     /* relaxed: it does not matter who counts. */
-    uint32_t count = filch_load_relaxed(&ready->poll_count);
-    filch_store_relaxed(&ready->poll_count, count + 1);
+    uint32_t count = filch_load_relaxed(&epoll->poll_count);
+    filch_store_relaxed(&epoll->poll_count, count + 1);
     return count % POLLS_TO_LOOK == 0 ? look_now(source) : NULL;
 }
 
 /* The bell is that of all workers. It goes on ringing until each for whom it rang has taken one stroke: so nobody takes the stroke of another who is about to wait. */
-static void hush_ready(filch_source *source)
+static void hush_epoll(filch_source *source)
 {
     uint64_t stroke;
     while (read(source->bell, &stroke, sizeof stroke) < 0 && errno == EINTR)
         ;
 }
 
-static filch_link *wait_ready(filch_source *source, const struct timespec *timeout)
+static filch_link *wait_epoll(filch_source *source, const struct timespec *timeout)
 {
-    return take_events((filch_ready *)source, timeout);
+    return take_events((filch_epoll *)source, timeout);
 }
 
-filch_source *filch_ready_source(filch_ready *ready)
+filch_source *filch_epoll_source(filch_epoll *epoll)
 {
-    return ready->has_thread ? NULL : &ready->source;
+    return epoll->has_thread ? NULL : &epoll->source;
 }
 
 /* ---- a thread that waits --------------------------------------------------------------------------------- */
 
 static void *serve(void *argument)
 {
-    filch_ready *ready = argument;
+    filch_epoll *epoll = argument;
 
     /* relaxed: the bell says when to look. */
-    while (!filch_load_relaxed(&ready->is_ending))
-        filch_pool_resume(ready->pool, take_events(ready, NULL));
+    while (!filch_load_relaxed(&epoll->is_ending))
+        filch_pool_resume(epoll->pool, take_events(epoll, NULL));
     return NULL;
 }
 
 /* ---- create and destroy ------------------------------------------------------------------------------------ */
 
-int filch_ready_create(filch_ready **out, filch_io *io, bool has_thread)
+int filch_epoll_create(filch_epoll **out, filch_io *io, bool has_thread)
 {
     struct epoll_event bell = {.events = EPOLLIN, .data.u64 = OF_BELL};
-    filch_ready *ready = filch_calloc(1, sizeof *ready);
+    filch_epoll *epoll = filch_calloc(1, sizeof *epoll);
     int err = -ENOMEM;
 
-    if (!ready)
+    if (!epoll)
         return err;
-    ready->pool = io->pool;
-    ready->io = io;
-    ready->source =
+    epoll->pool = io->pool;
+    epoll->io = io;
+    epoll->source =
         (filch_source){.bell = filch_descriptor_of_ours(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)),
-                       .poll = poll_ready,
-                       .wait = wait_ready,
-                       .hush = hush_ready,
-                       .look = look_ready};
-    ready->epoll = filch_descriptor_of_ours(epoll_create1(EPOLL_CLOEXEC));
-    if (ready->source.bell < 0 || ready->epoll < 0 ||
-        epoll_ctl(ready->epoll, EPOLL_CTL_ADD, ready->source.bell, &bell)) {
+                       .poll = poll_epoll,
+                       .wait = wait_epoll,
+                       .hush = hush_epoll,
+                       .look = look_epoll};
+    epoll->fd = filch_descriptor_of_ours(epoll_create1(EPOLL_CLOEXEC));
+    if (epoll->source.bell < 0 || epoll->fd < 0 ||
+        epoll_ctl(epoll->fd, EPOLL_CTL_ADD, epoll->source.bell, &bell)) {
         err = -errno;
         goto close;
     }
     /* Without a thread the workers do it. */
-    ready->has_thread = has_thread && !filch_fault(FILCH_FAULT_THREAD) &&
-                        pthread_create(&ready->thread, NULL, serve, ready) == 0;
-    *out = ready;
+    epoll->has_thread = has_thread && !filch_fault(FILCH_FAULT_THREAD) &&
+                        pthread_create(&epoll->thread, NULL, serve, epoll) == 0;
+    *out = epoll;
     return 0;
 
 close:
-    if (ready->epoll >= 0)
-        close(ready->epoll);
-    if (ready->source.bell >= 0)
-        close(ready->source.bell);
-    free(ready);
+    if (epoll->fd >= 0)
+        close(epoll->fd);
+    if (epoll->source.bell >= 0)
+        close(epoll->source.bell);
+    free(epoll);
     return err;
 }
 
-void filch_ready_forget(filch_ready *ready)
+void filch_epoll_forget(filch_epoll *epoll)
 {
-    close(ready->epoll);
-    close(ready->source.bell);
-    free(ready->places);
-    free(ready);
+    close(epoll->fd);
+    close(epoll->source.bell);
+    free(epoll->places);
+    free(epoll);
 }
 
-void filch_ready_destroy(filch_ready *ready)
+void filch_epoll_destroy(filch_epoll *epoll)
 {
     const uint64_t one = 1;
 
-    if (ready->has_thread) {
+    if (epoll->has_thread) {
         /* relaxed: as in serve. */
-        filch_store_relaxed(&ready->is_ending, 1);
-        while (write(ready->source.bell, &one, sizeof one) < 0 && errno == EINTR)
+        filch_store_relaxed(&epoll->is_ending, 1);
+        while (write(epoll->source.bell, &one, sizeof one) < 0 && errno == EINTR)
             ;
-        pthread_join(ready->thread, NULL);
+        pthread_join(epoll->thread, NULL);
     }
-    filch_ready_forget(ready);
+    filch_epoll_forget(epoll);
 }
