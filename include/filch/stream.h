@@ -19,7 +19,7 @@
  *     filch_stream_close(f, &bytes);
  *
  * With io_uring, one request of the first call of filch_stream_next goes on and on (multishot), and bytes are put into buffers of the worker's ring: a connection that nobody writes to has none. What comes before
- * it is asked for is kept; if that gets to be much (FILCH_STREAM_AHEAD), the request is taken back until it has been fetched, so that a listener's queue or a sender's window fills up, as it should. In the other ways of
+ * it is asked for is kept; if that gets to be much (16), the request is taken back until it has been fetched, so that a listener's queue or a sender's window fills up, as it should. In the other ways of
  * doing I/O (filch/io.h), and on a plain thread, each call of filch_stream_next is an accept or a recv; the results are the same.
  *
  * A stream is used by one task at a time, and stays where it is while it is open. Do not accept or receive from its descriptor otherwise. Its descriptor is closed after filch_stream_close; a filch_close by another task ends the
@@ -32,11 +32,6 @@
 
 #ifdef __cplusplus
 extern "C" {
-#endif
-
-/* When so many connections or pieces have come for who has not asked for them, the request is taken back. What the kernel had by then comes all the same: of connections, as many as were in the listener's queue. */
-#ifndef FILCH_STREAM_AHEAD /* the model checker has fewer */
-#define FILCH_STREAM_AHEAD 16
 #endif
 
 /* One that has come. */

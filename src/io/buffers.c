@@ -11,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* From one buffer to the next: a line more than a buffer has, so that their beginnings do not meet in the cache. */
+/* From one buffer to the next: one cache line more than a buffer has, so that their beginnings are in
+ * different sets of the cache. */
 #define STRIDE (FILCH_STREAM_BYTES + FILCH_CACHE_LINE)
 
 char *filch_buffers_at(const filch_buffers *buffers, unsigned id)
@@ -19,7 +20,7 @@ char *filch_buffers_at(const filch_buffers *buffers, unsigned id)
     return buffers->memory + (size_t)id * STRIDE;
 }
 
-/* Under the lock, or alone. */
+/* Under the lock, or before other threads know the buffers. */
 static void add(filch_buffers *buffers, unsigned id)
 {
     struct io_uring_buf *entry = &buffers->queue->bufs[buffers->tail & (buffers->count - 1)];

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Buffers that a ring fills by itself: the kernel takes one when something has come for a stream, and not before.
+ * Buffers for streams, one set per ring: the kernel takes one when bytes have come, and not before.
  *
- * They are in a queue that the kernel takes from, at the one end, and tasks give back to, at the other, on whatever thread they are: under the lock.
+ * They are in a queue. The kernel takes them from one end. Tasks on any thread give them back at the
+ * other end, under the lock.
  */
 #ifndef FILCH_IO_BUFFERS_H
 #define FILCH_IO_BUFFERS_H
@@ -31,7 +32,7 @@ void filch_buffers_fini(filch_buffers *buffers);
 
 char *filch_buffers_at(const filch_buffers *buffers, unsigned id);
 
-/* By anybody. */
+/* By any thread. */
 void filch_buffers_give(filch_buffers *buffers, unsigned id);
 
 #endif

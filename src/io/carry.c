@@ -1,67 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What neither a ring nor an event carries out: on a thread for calls that block, or by trying again and again. The task waits meanwhile; if it goes on instead, a task of its own does so for it.
+ * The routes RETRY and THREAD. The task carries the operation out itself, and is suspended in between.
+ * If the task goes on instead (filch_op_start), a task of its own does so, the carrier.
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "io/epoll.h"
+#include "io/ops.h"
+#include "io/route.h"
 #include "block/blocking.h"
-#include "io/io.h"
-#include "io/op.h"
 #include "wait/spawn.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <filch/scope.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Between tries of what nothing else tells of. */
+/* Pauses between two tries double from the first to the last. */
 #define FIRST_PAUSE_NS 50000
 #define LAST_PAUSE_NS 10000000
 
-/* ---- on a thread ---------------------------------------------------------------------------------- */
-
-typedef struct call {
-    filch_io *io;
-    filch_op *op;
-    uint64_t deadline_ns;
-    int own_fd; /* for the file of op->fd, and nobody else's; -1: there is none */
-    filch_epoll *
-        epoll; /* then it keeps op->fd from being closed while the call is made; NULL: nothing does */
-} call;
-
-/* Where the descriptor was closed before this began, its number may be another file's. Later the call has its own, or who closes it waits. */
-static int call_on_thread(void *arg)
-{
-    const call *c = arg;
-    filch_op *op = c->op;
-    int fd = op->fd;
-
-    op->result = c->epoll                         ? filch_epoll_begin_try(c->epoll, op)
-                 : filch_io_has_closed(c->io, op) ? -ECANCELED
-                                                  : 0;
-    if (op->result)
-        return 0;
-    op->fd = c->own_fd >= 0 ? c->own_fd : fd;
-    op->result =
-        op->code == FILCH_OP_OPEN ? filch_op_open(op) : filch_op_call_until(op, c->deadline_ns);
-    op->fd = fd;
-    if (c->epoll)
-        filch_epoll_end_try(c->epoll, op);
-    return 0;
-}
-
-/* A descriptor of the same file, to be closed afterwards; -1: none. Not of what may have locks of fcntl(2): they end when any descriptor of the file is closed. */
-static int duplicate(int fd)
-{
-    struct statx info;
-    bool may_have_locks = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &info) ||
-                          S_ISREG(info.stx_mode) || S_ISBLK(info.stx_mode);
-    return may_have_locks ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-}
-
-/* Between two tries, for a time that grows. 0; or -ETIMEDOUT, -ECANCELED: there is to be no other. */
+/* Sleep until the next try. 0; or -ETIMEDOUT, -ECANCELED: there is to be none. */
 static int pause_until(filch_frame *f, uint64_t *pause_ns, uint64_t deadline_ns)
 {
     uint64_t now_ns = filch_clock_ns(), next_ns = now_ns + *pause_ns;
@@ -73,17 +33,73 @@ static int pause_until(filch_frame *f, uint64_t *pause_ns, uint64_t deadline_ns)
                : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
 }
 
-/* On a thread for calls that block. The task waits; if it is cancelled, or its deadline passes, or its descriptor is closed, before the call has begun, that was all. */
+/* From here to end_use the descriptor is not closed by filch_close, if there is an epoll to count with.
+ * 0; -ECANCELED: it was closed since the operation was started; or -errno. */
+static int begin_use(filch_io *io, filch_epoll *epoll, const filch_op *op)
+{
+    if (epoll)
+        return filch_epoll_begin_try(epoll, op);
+    return filch_io_has_closed(io, op) ? -ECANCELED : 0;
+}
+
+static void end_use(filch_epoll *epoll, const filch_op *op)
+{
+    if (epoll)
+        filch_epoll_end_try(epoll, op);
+}
+
+/* ---- THREAD ------------------------------------------------------------------------------------------ */
+
+typedef struct call {
+    filch_io *io;
+    filch_op *op;
+    uint64_t deadline_ns;
+    int own_fd;         /* a duplicate of op->fd, for this call only; -1: there is none */
+    filch_epoll *epoll; /* keeps op->fd from being closed during the call; NULL: nothing does */
+} call;
+
+/* If the descriptor was closed before this begins, its number may be another file by now. After that
+ * the call has a descriptor of its own, or a close waits for it. */
+static int call_on_thread(void *arg)
+{
+    const call *c = arg;
+    filch_op *op = c->op;
+    int fd = op->fd;
+
+    op->result = begin_use(c->io, c->epoll, op);
+    if (op->result)
+        return 0;
+    op->fd = c->own_fd >= 0 ? c->own_fd : fd;
+    op->result = filch_op_is(op, FILCH_OP_OPENS) ? filch_op_open(op)
+                                                 : filch_op_call_until(op, c->deadline_ns);
+    op->fd = fd;
+    end_use(c->epoll, op);
+    return 0;
+}
+
+/* A duplicate of the descriptor; -1: none. Files and block devices may have locks of fcntl(2), which
+ * end when any descriptor of the file is closed: they are not duplicated. */
+static int duplicate(int fd)
+{
+    struct statx info;
+    bool may_have_locks = statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &info) ||
+                          S_ISREG(info.stx_mode) || S_ISBLK(info.stx_mode);
+    return may_have_locks ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+/* If the task is cancelled, its deadline passes, or its descriptor is closed before a thread has begun
+ * with the call, the call is not made. */
 static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
     call c = {.io = io, .op = op, .deadline_ns = deadline_ns, .own_fd = duplicate(op->fd)};
 
-    /* What is left waits for a disk, and a close can wait for that; a terminal may be stopped for ever. */
+    /* Without a duplicate it is a file. It waits for a disk, and a close can wait for that. A terminal
+     * may be stopped for ever. */
     if (c.own_fd < 0 && op->fd >= 0)
         c.epoll = filch_io_epoll(io);
     filch_io_count_op(io->pool, op, 1);
     int err = filch_blocking_until(f, FILCH_LANE_FILES, call_on_thread, &c, deadline_ns);
-    /* An open that waits for somebody else must not keep a thread: it may be the one that the other needs. */
+    /* An open that waits for another process must not keep a thread: the other open may need it. */
     for (uint64_t pause_ns = FIRST_PAUSE_NS; !err && filch_op_waits_to_open(op);) {
         err = pause_until(f, &pause_ns, deadline_ns);
         if (!err)
@@ -98,10 +114,8 @@ static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t d
         close(c.own_fd);
 }
 
-/* ---- again and again ------------------------------------------------------------------------------ */
+/* ---- RETRY ------------------------------------------------------------------------------------------- */
 
-/* Nothing tells when it can go on: a socket of this machine whose listener has no room in its queue, a descriptor that epoll has no memory for, or anything in a pool that has got no threads. So it is tried again and again,
- * with pauses that grow. */
 static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
     filch_epoll *epoll = filch_io_epoll(io);
@@ -111,38 +125,34 @@ static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadl
     for (bool is_over = false; !is_over;) {
         int err = pause_until(f, &pause_ns, deadline_ns);
         if (!err)
-            err = epoll                         ? filch_epoll_begin_try(epoll, op)
-                  : filch_io_has_closed(io, op) ? -ECANCELED
-                                                : 0;
+            err = begin_use(io, epoll, op);
         if (err) {
             filch_op_undo(op);
             op->result = filch_op_fail(op, err);
             break;
         }
         is_over = filch_op_try_at_once(op);
-        if (epoll)
-            filch_epoll_end_try(epoll, op);
+        end_use(epoll, op);
     }
     filch_io_count_op(io->pool, op, -1u);
 }
 
-void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, bool is_call,
+void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, filch_route route,
                         uint64_t deadline_ns)
 {
-    if (is_call)
+    if (route == FILCH_ROUTE_THREAD)
         call_blocking(f, io, op, deadline_ns);
     else
         try_until(f, io, op, deadline_ns);
 }
 
-/* ---- by a task of its own -------------------------------------------------------------------------- */
+/* ---- by a task of its own ---------------------------------------------------------------------------- */
 
-/* The task that starts an operation goes on, and nothing carries that out that could be told to: then another task waits for it. */
 typedef struct carrier {
-    filch_scope scope; /* of that task alone: to cancel it */
+    filch_scope scope; /* of the carrier's task alone: to cancel it */
     filch_io *io;
-    filch_op *op, own; /* and a copy for whoever carries it out */
-    bool is_call;
+    filch_op *op, own; /* its copy of the operation is the one that is carried out */
+    filch_route route;
 } carrier;
 
 static void carry(filch_frame *f, filch_spawned *spawned, int refused)
@@ -150,13 +160,13 @@ static void carry(filch_frame *f, filch_spawned *spawned, int refused)
     carrier *c = spawned->arg;
 
     if (!refused)
-        filch_op_carry_out(f, c->io, &c->own, c->is_call, FILCH_NO_DEADLINE);
-    filch_strand *strand = filch_op_end(c->op, refused ? refused : c->own.result);
+        filch_op_carry_out(f, c->io, &c->own, c->route, FILCH_NO_DEADLINE);
+    filch_strand *strand = filch_op_complete(c->op, refused ? refused : c->own.result);
     if (strand)
         filch_strand_resume(strand);
 }
 
-bool filch_op_leave_to_task(filch_io *io, filch_op *op, bool is_call)
+bool filch_op_leave_to_task(filch_io *io, filch_op *op, filch_route route)
 {
     filch_spawned *spawned;
     carrier *c = filch_calloc(1, sizeof *c);
@@ -168,7 +178,7 @@ bool filch_op_leave_to_task(filch_io *io, filch_op *op, bool is_call)
     c->io = io;
     c->op = op;
     c->own = *op;
-    c->is_call = is_call;
+    c->route = route;
     op->carrier = c;
     spawned->arg = c;
     filch_io_count_op(io->pool, op, 1);

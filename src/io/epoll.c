@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Without rings: system calls that do not block, and epoll to know when to try again.
+ * The route EPOLL: system calls that do not block, and epoll to know when to try again.
  *
- * An operation that would block is put into the list of its descriptor, and the descriptor is armed for one event. Whoever finds the event takes the operations off the list that it is for, and tries them: an
- * idle worker, one at a time, or the thread of this, if it has one; workers that are busy now and then; the lookout, for those that compute.
+ * An operation that would block goes into the list of its descriptor, and the descriptor is armed for
+ * one event. The thread that gets the event takes the operations that the event is for off the list, and
+ * tries them. That is
+ *   - an idle worker, one at a time, or the thread of the instance, if it has one;
+ *   - now and then a busy worker;
+ *   - the lookout, for workers that compute.
  *
  *     waiting (in a list) --- event ---> being tried --- -EAGAIN ---> waiting
  *        |                                   |
- *        '--- taken back: ends               '--- any result: ends
+ *        '--- cancelled: complete            '--- any other result: complete
  *
- * Lists and marks are under one lock; operations are tried outside of it. One that is taken back while it is tried is marked, and does not get into a list again.
+ * Lists and marks are under one lock; operations are tried outside of it. An operation that is cancelled
+ * while it is being tried is marked, and does not get into a list again.
  *
- * How many are trying something on a descriptor is counted (`tries`): one for the event that it is about, one for each splice on its other side, and one for each call on a file that a thread makes (io.c). While there are any, the descriptor is not armed, so its
- * operations are tried by one thread at a time; and who closes it waits until there are none, since what is tried later would be tried on another file.
+ * `tries` counts who is trying something on a descriptor: one for the event that is being handled, one
+ * for each splice on its other side, and one for each call that a thread makes on a file (carry.c). As
+ * long as there are any,
+ *   - the descriptor is not armed, so one thread at a time tries its operations;
+ *   - a close waits: a later try would be on another file.
  */
-#include "base/clock.h"
+#include "io/epoll.h"
 #include "base/descriptor.h"
 #include "base/memory.h"
-#include "io/io.h"
+#include "io/ops.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -28,33 +35,32 @@
 
 #define EVENTS_AT_ONCE 64
 
-/* While there is other work, look only now and then: it is a system call. */
+/* While there is other work, a worker asks epoll only every 16th time: it is a system call. */
 #define POLLS_TO_LOOK 16
 
-/* In epoll's user data; no descriptor. */
+/* The user data of the bell: no descriptor. */
 #define OF_BELL UINT64_MAX
 
-/* What is known of a descriptor. */
+/* A descriptor. */
 typedef struct place {
-    filch_op *waiting; /* a list */
+    filch_op *waiting; /* operations, the oldest first */
     uint32_t tries;
 } place;
 
 struct filch_epoll {
-    filch_source source; /* of all workers of the pool that do I/O; pending is of all */
+    filch_source source; /* shared by all workers of the pool that do I/O; so is `pending` */
     filch_pool *pool;
     filch_io *io;
     int fd;
-    filch_atomic_u32
-        has_no_pwait2; /* the kernel, or what guards it, does not let us have epoll_pwait2 */
+    filch_atomic_u32 has_no_pwait2; /* the kernel, or a container, refuses epoll_pwait2 */
     filch_atomic_u32 poll_count;
 
     filch_lock lock;
     place *places; /* by descriptor */
     size_t place_count;
-    filch_op *closers; /* requests that wait until nobody tries anything on their descriptor */
+    filch_op *closers; /* requests of closes that wait until their descriptor has no tries */
     size_t
-        splice_count; /* splices in the lists: each is about two descriptors, and in the list of one */
+        splice_count; /* splices in the lists: each has two descriptors, and is in the list of one */
 
     bool has_thread;
     pthread_t thread;
@@ -66,7 +72,8 @@ static uint32_t epoll_events(unsigned poll_events)
     return poll_events; /* the same bits */
 }
 
-/* Under the lock: wait for all events that are wanted, unless who tries something on it does so afterwards. */
+/* Under the lock: wait for all events that operations want. While there are tries, the last of them does
+ * so when it ends. */
 static int arm(filch_epoll *epoll, int fd)
 {
     const place *p = &epoll->places[fd];
@@ -105,14 +112,14 @@ static int make_room(filch_epoll *epoll, int fd)
     return 0;
 }
 
-/* Under the lock: for both sides of a splice, which is counted at both when it is tried. */
+/* Under the lock: for both sides of a splice, whose tries are counted at both. */
 static int make_room_for(filch_epoll *epoll, const filch_op *op)
 {
     int err = make_room(epoll, op->fd);
-    return err || op->code != FILCH_OP_SPLICE ? err : make_room(epoll, op->fd2);
+    return err || !filch_op_is(op, FILCH_OP_TWO_FDS) ? err : make_room(epoll, op->fd2);
 }
 
-/* Under the lock. False: it is not in the list of this descriptor. */
+/* Under the lock: remove it from the list of this descriptor. False: it is not there. */
 static bool take_off(filch_epoll *epoll, filch_op *op, int fd)
 {
     if (fd < 0 || (size_t)fd >= epoll->place_count)
@@ -124,11 +131,11 @@ static bool take_off(filch_epoll *epoll, filch_op *op, int fd)
     if (!*at)
         return false;
     *at = op->next;
-    epoll->splice_count -= op->code == FILCH_OP_SPLICE;
+    epoll->splice_count -= filch_op_is(op, FILCH_OP_TWO_FDS);
     return true;
 }
 
-/* Put it into its list. 0; -ECANCELED: it was taken back; or -errno. */
+/* Put it into its list. 0; -ECANCELED: it was cancelled; or -errno. */
 static int wait_for_event(filch_epoll *epoll, filch_op *op)
 {
     filch_lock_acquire(&epoll->lock);
@@ -141,7 +148,7 @@ static int wait_for_event(filch_epoll *epoll, filch_op *op)
             at = &(*at)->next;
         op->next = NULL;
         *at = op;
-        epoll->splice_count += op->code == FILCH_OP_SPLICE;
+        epoll->splice_count += filch_op_is(op, FILCH_OP_TWO_FDS);
         err = arm(epoll, filch_op_fd(op));
         if (err)
             take_off(epoll, op, filch_op_fd(op));
@@ -160,18 +167,18 @@ int filch_epoll_start(filch_epoll *epoll, filch_op *op)
     return err;
 }
 
-static void end(filch_epoll *epoll, filch_op *op, ssize_t result, filch_ended *ended)
+static void complete(filch_epoll *epoll, filch_op *op, ssize_t result, filch_ended *ended)
 {
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&epoll->source.pending, -1u);
-    filch_ended_add(ended, filch_op_end(op, result < 0 ? filch_op_fail(op, result) : result));
+    filch_ended_add(ended, filch_op_complete(op, result < 0 ? filch_op_fail(op, result) : result));
 }
 
-static void end_all(filch_epoll *epoll, filch_op *op, ssize_t result, filch_ended *ended)
+static void complete_all(filch_epoll *epoll, filch_op *op, ssize_t result, filch_ended *ended)
 {
     for (filch_op *next; op; op = next) {
         next = op->next;
-        end(epoll, op, result, ended);
+        complete(epoll, op, result, ended);
     }
 }
 
@@ -184,16 +191,16 @@ void filch_epoll_cancel(filch_epoll *epoll, filch_op *op)
     bool was_waiting = take_off(epoll, op, op->fd) || take_off(epoll, op, op->fd2);
     filch_lock_release(&epoll->lock);
     if (was_waiting)
-        end(epoll, op, -ECANCELED, &ended);
+        complete(epoll, op, -ECANCELED, &ended);
     filch_pool_resume(epoll->pool, ended.first);
 }
 
-/* Under the lock: those of a list that are about this descriptor, before `taken`. */
+/* Under the lock: move the operations of a list that are on this descriptor to the front of `taken`. */
 static filch_op *take_of(filch_epoll *epoll, filch_op **at, int fd, filch_op *taken)
 {
     while (*at) {
         filch_op *op = *at;
-        bool is_splice = op->code == FILCH_OP_SPLICE;
+        bool is_splice = filch_op_is(op, FILCH_OP_TWO_FDS);
         if (op->fd == fd || (is_splice && op->fd2 == fd)) {
             *at = op->next;
             op->next = taken;
@@ -211,7 +218,7 @@ void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
     FILCH_ENDED(ended);
     filch_op *taken = NULL;
 
-    filch_op_fly(cancel);
+    filch_op_set_in_flight(cancel);
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&epoll->source.pending, 1);
     filch_lock_acquire(&epoll->lock);
@@ -220,23 +227,25 @@ void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
         taken = take_of(epoll, &epoll->places[cancel->fd].waiting, cancel->fd, NULL);
     for (size_t i = 0; i < epoll->place_count && epoll->splice_count > 0; i++)
         taken = take_of(epoll, &epoll->places[i].waiting, cancel->fd, taken);
-    /* A file that has another number, too, would be watched on, and its events taken for those of whatever gets this one. */
+    /* epoll would go on to watch a file that has another descriptor, and report its events under this
+     * number, which may be another file soon. */
     epoll_ctl(epoll->fd, EPOLL_CTL_DEL, cancel->fd, NULL);
     bool has_to_wait = is_known && epoll->places[cancel->fd].tries > 0;
     cancel->next = epoll->closers;
     if (has_to_wait)
         epoll->closers = cancel;
     filch_lock_release(&epoll->lock);
-    end_all(epoll, taken, -ECANCELED, &ended);
+    complete_all(epoll, taken, -ECANCELED, &ended);
     if (!has_to_wait)
-        end(epoll, cancel, 0, &ended);
+        complete(epoll, cancel, 0, &ended);
     filch_pool_resume(epoll->pool, ended.first);
 }
 
 /* ---- events ----------------------------------------------------------------------------------------------- */
 
-/* Those that the event is for leave the list; an error or the end is for all. What is taken is tried, and then end_tries is called. NULL: nothing is; either nobody wants it, or others are trying, and
- * arm it afterwards. */
+/* Take the operations that the event is for off the list; an error or a hang-up is for all of them. The
+ * caller tries them and then calls end_tries. NULL: no operation wants the event, or another thread is
+ * trying, and arms the descriptor afterwards. */
 static filch_op *take_for_event(filch_epoll *epoll, int fd, uint32_t events)
 {
     filch_op *taken = NULL, **last = &taken;
@@ -249,7 +258,7 @@ static filch_op *take_for_event(filch_epoll *epoll, int fd, uint32_t events)
             *at = op->next;
             *last = op;
             last = &op->next;
-            if (op->code == FILCH_OP_SPLICE) {
+            if (filch_op_is(op, FILCH_OP_TWO_FDS)) {
                 epoll->splice_count--;
                 epoll->places[op->fd == fd ? op->fd2 : op->fd].tries++;
             }
@@ -266,7 +275,7 @@ static filch_op *take_for_event(filch_epoll *epoll, int fd, uint32_t events)
     return taken;
 }
 
-/* Under the lock: requests of those who close this descriptor. */
+/* Under the lock: the requests of closes of this descriptor. */
 static filch_op *take_closers(filch_epoll *epoll, int fd)
 {
     filch_op *taken = NULL;
@@ -284,7 +293,8 @@ static filch_op *take_closers(filch_epoll *epoll, int fd)
     return taken;
 }
 
-/* One who tried something on the descriptor has done so. The last lets go on who closes it, and has it armed for those that wait meanwhile. */
+/* A try on the descriptor has ended. The last one completes the requests of closes, and arms the
+ * descriptor for the operations that wait. */
 static void end_tries(filch_epoll *epoll, int fd, filch_ended *ended)
 {
     filch_op *closers = NULL, *lost = NULL;
@@ -299,8 +309,8 @@ static void end_tries(filch_epoll *epoll, int fd, filch_ended *ended)
             lost = take_of(epoll, &p->waiting, fd, NULL);
     }
     filch_lock_release(&epoll->lock);
-    end_all(epoll, lost, err, ended);
-    end_all(epoll, closers, 0, ended);
+    complete_all(epoll, lost, err, ended);
+    complete_all(epoll, closers, 0, ended);
 }
 
 int filch_epoll_begin_try(filch_epoll *epoll, const filch_op *op)
@@ -309,7 +319,7 @@ int filch_epoll_begin_try(filch_epoll *epoll, const filch_op *op)
     int err = filch_io_has_closed(epoll->io, op) ? -ECANCELED : make_room_for(epoll, op);
     if (!err)
         epoll->places[op->fd].tries++;
-    if (!err && op->code == FILCH_OP_SPLICE)
+    if (!err && filch_op_is(op, FILCH_OP_TWO_FDS))
         epoll->places[op->fd2].tries++;
     filch_lock_release(&epoll->lock);
     return err;
@@ -320,14 +330,14 @@ void filch_epoll_end_try(filch_epoll *epoll, const filch_op *op)
     FILCH_ENDED(ended);
 
     end_tries(epoll, op->fd, &ended);
-    if (op->code == FILCH_OP_SPLICE)
+    if (filch_op_is(op, FILCH_OP_TWO_FDS))
         end_tries(epoll, op->fd2, &ended);
     filch_pool_resume(epoll->pool, ended.first);
 }
 
 static void try_again(filch_epoll *epoll, filch_op *op, int fd, filch_ended *ended)
 {
-    int other = op->code != FILCH_OP_SPLICE ? -1 : op->fd == fd ? op->fd2 : op->fd;
+    int other = !filch_op_is(op, FILCH_OP_TWO_FDS) ? -1 : op->fd == fd ? op->fd2 : op->fd;
     ssize_t result = filch_op_try(op, true);
     bool is_over = result != -EAGAIN;
 
@@ -335,9 +345,9 @@ static void try_again(filch_epoll *epoll, filch_op *op, int fd, filch_ended *end
         result = wait_for_event(epoll, op);
         is_over = result != 0;
     }
-    /* Otherwise it is in a list again, and anybody's. */
+    /* Otherwise it is in a list again, and any thread may have it by now. */
     if (is_over)
-        end(epoll, op, result, ended);
+        complete(epoll, op, result, ended);
     if (other >= 0)
         end_tries(epoll, other, ended);
 }
@@ -360,12 +370,12 @@ static filch_link *take_events(filch_epoll *epoll, const struct timespec *timeou
     struct epoll_event events[EVENTS_AT_ONCE];
     FILCH_ENDED(ended);
 
-    /* relaxed: who does not know asks the kernel. */
+    /* relaxed: a thread that does not know asks the kernel. */
     bool has_none = filch_load_relaxed(&epoll->has_no_pwait2);
     long count =
         has_none ? -1
                  : syscall(SYS_epoll_pwait2, epoll->fd, events, EVENTS_AT_ONCE, timeout, NULL, 0);
-    /* An old kernel says ENOSYS, and a container that does not know the call says what it likes. */
+    /* An old kernel says ENOSYS; a container that does not know the call may say anything. */
     if (has_none || (count < 0 && errno != EINTR)) {
         /* relaxed: as above. */
         filch_store_relaxed(&epoll->has_no_pwait2, 1);
@@ -383,7 +393,7 @@ static filch_link *take_events(filch_epoll *epoll, const struct timespec *timeou
 static filch_link *look_now(filch_source *source)
 {
     const struct timespec none = {0};
-    /* relaxed: a hint; who starts an operation looks later. */
+    /* relaxed: a hint; a worker that starts an operation looks later. */
     return filch_load_relaxed(&source->pending) > 0 ? take_events((filch_epoll *)source, &none)
                                                     : NULL;
 }
@@ -397,13 +407,14 @@ static filch_link *look_epoll(filch_source *source, bool *is_near)
 static filch_link *poll_epoll(filch_source *source)
 {
     filch_epoll *epoll = (filch_epoll *)source;
-    /* relaxed: it does not matter who counts. */
+    /* relaxed: a lost count does no harm. */
     uint32_t count = filch_load_relaxed(&epoll->poll_count);
     filch_store_relaxed(&epoll->poll_count, count + 1);
     return count % POLLS_TO_LOOK == 0 ? look_now(source) : NULL;
 }
 
-/* The bell is that of all workers. It goes on ringing until each for whom it rang has taken one stroke: so nobody takes the stroke of another who is about to wait. */
+/* All workers share the bell. Each worker for which it rang takes one stroke, so none takes the stroke of
+ * a worker that is about to wait. */
 static void hush_epoll(filch_source *source)
 {
     uint64_t stroke;

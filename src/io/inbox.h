@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a ring is to do that its thread has not submitted: operations that found no place, or are to be tried once more, and requests to take something back.
+ * The inbox of a ring: what its thread has still to submit. That is operations that found no free entry
+ * or are to be tried again, and requests to cancel.
  *
- *     inbox --------------------- its thread ----------------------> submitted
+ *     inbox ------------------- the ring's thread -----------------> submitted
  *       |
- *       '-- lookout --> urgent -- its thread ----------------------> submitted
- *                          '----- handler of the kick --> served --> ended, by the lookout or its thread
+ *       '-- lookout --> urgent -- the ring's thread ---------------> submitted
+ *                          '----- handler of the kick --> served --> completed, by the lookout or the
+ *                                                                    ring's thread
  *
- * Everybody may push. Its thread takes all when it comes to its loop. If it computes, the lookout makes a request to take something back urgent, one at a time, and interrupts the thread: the handler may call the
- * kernel, but take no lock, so it carries the request out and leaves it in `served`. It does so only if nothing lies there.
+ * Any thread may push. The ring's thread takes all when it comes to its loop. If it computes, the lookout
+ * makes a request urgent, one at a time, and interrupts the thread. The handler may call the kernel but
+ * take no lock: it carries the request out and leaves it in `served`, if that place is free.
  *
- * `is_filled` is set while something is in one of the three, and found out anew under the lock: a request that the handler carries out is in `urgent` until it is in `served`. The thread looks into all three when it has heard the bell
- * that was rung when something was pushed.
+ * `is_filled` is set while something is in one of the three places. It is found out anew under the lock:
+ * a request that the handler carries out is in `urgent` until it is in `served`. Each push rings the bell.
+ * The thread looks into all three places after it has heard the bell.
  *
  * Edges
  *   urgent  filch_inbox_hasten -> filch_inbox_begin_urgent, filch_inbox_take_all    carries the request.
  *   served  filch_inbox_end_urgent -> filch_inbox_take_served    carries it back.
- *   moved   filch_inbox_end_urgent -> filch_inbox_note    who sees that it is not urgent any more sees it served, or taken.
+ *   moved   filch_inbox_end_urgent -> filch_inbox_note    a thread that sees it no longer urgent sees it
+ *           served, or taken.
  */
 #ifndef FILCH_IO_INBOX_H
 #define FILCH_IO_INBOX_H
@@ -27,21 +32,21 @@
 typedef struct filch_inbox {
     filch_lock lock;
     filch_op *list;                  /* the newest first, under the lock */
-    filch_atomic_u32 is_filled;      /* changed under the lock; without it, a hint */
+    filch_atomic_u32 is_filled;      /* changed under the lock; read without it, a hint */
     FILCH_ATOMIC(filch_op *) urgent; /* put there under the lock */
     FILCH_ATOMIC(filch_op *) served;
 } filch_inbox;
 
 static inline bool filch_inbox_seems_empty(filch_inbox *inbox)
 {
-    /* relaxed: a hint; who waits in the kernel is woken by the bell. */
+    /* relaxed: a hint; the bell wakes a thread that waits in the kernel. */
     return !filch_load_relaxed(&inbox->is_filled);
 }
 
 /* Under the lock, after a change. */
 static inline void filch_inbox_note(filch_inbox *inbox)
 {
-    /* acquire [moved]; relaxed: as above, and who has served it is told by the bell. */
+    /* acquire [moved]; relaxed: as above, and the bell tells the thread that has served it. */
     bool is_filled =
         inbox->list || filch_load_acquire(&inbox->urgent) || filch_load_relaxed(&inbox->served);
     /* relaxed: as above. */
@@ -56,7 +61,7 @@ static inline void filch_inbox_add(filch_inbox *inbox, filch_op *op)
     filch_inbox_note(inbox);
 }
 
-/* A request to take another operation back marks that. */
+/* A request to cancel another operation marks that operation. */
 static inline void filch_inbox_push(filch_inbox *inbox, filch_op *op)
 {
     filch_lock_acquire(&inbox->lock);
@@ -66,7 +71,8 @@ static inline void filch_inbox_push(filch_inbox *inbox, filch_op *op)
     filch_lock_release(&inbox->lock);
 }
 
-/* One that is to be carried out once more, or later. False: it has been taken back, and who did that would not find it any more. */
+/* Put back an operation that is to be submitted again, or later. False: it was cancelled, and the request
+ * has not found it. */
 static inline bool filch_inbox_put_back(filch_inbox *inbox, filch_op *op)
 {
     filch_lock_acquire(&inbox->lock);
@@ -77,7 +83,7 @@ static inline bool filch_inbox_put_back(filch_inbox *inbox, filch_op *op)
     return is_wanted;
 }
 
-/* By its thread: all that is to be submitted, the oldest first. What was served has to be taken after that. */
+/* By the ring's thread: all that is to be submitted, the oldest first. Take what was served after that. */
 static inline filch_op *filch_inbox_take_all(filch_inbox *inbox)
 {
     filch_op *first = NULL, *next;
@@ -89,7 +95,7 @@ static inline filch_op *filch_inbox_take_all(filch_inbox *inbox)
         first = op;
     }
     inbox->list = NULL;
-    /* acquire [urgent]: or the handler, which is the same thread, has been faster. */
+    /* acquire [urgent]: unless the handler, which is the same thread, was faster. */
     filch_op *urgent = filch_exchange_acq_rel(&inbox->urgent, NULL);
     if (urgent) {
         urgent->next = first;
@@ -100,7 +106,7 @@ static inline filch_op *filch_inbox_take_all(filch_inbox *inbox)
     return first;
 }
 
-/* Under the lock. False: it is not there. */
+/* Under the lock. False: it is not in the list. */
 static inline bool filch_inbox_remove(filch_inbox *inbox, filch_op *op)
 {
     filch_op **place = &inbox->list;
@@ -113,7 +119,7 @@ static inline bool filch_inbox_remove(filch_inbox *inbox, filch_op *op)
     return true;
 }
 
-/* Under the lock: the oldest request to take something back; NULL: there is none. */
+/* Under the lock: the oldest request to cancel; NULL: there is none. */
 static inline filch_op *filch_inbox_find_request(filch_inbox *inbox)
 {
     filch_op *oldest = NULL;
@@ -124,13 +130,14 @@ static inline filch_op *filch_inbox_find_request(filch_inbox *inbox)
     return oldest;
 }
 
-/* By the lookout: make a request urgent. Not NULL: one whose target waited in the inbox itself, so that both are over, and the caller ends them, the request last. */
+/* By the lookout: make a request urgent. Not NULL: a request whose target was in the inbox itself. Both are
+ * over, and the caller completes them, the request last. */
 static inline filch_op *filch_inbox_hasten(filch_inbox *inbox)
 {
     filch_op *over = NULL;
 
     filch_lock_acquire(&inbox->lock);
-    /* relaxed: it is put there under the lock only. */
+    /* relaxed: requests become urgent under the lock only. */
     filch_op *request = filch_load_relaxed(&inbox->urgent) ? NULL : filch_inbox_find_request(inbox);
     if (request) {
         filch_inbox_remove(inbox, request);
@@ -149,14 +156,15 @@ static inline filch_op *filch_inbox_hasten(filch_inbox *inbox)
 /* By the lookout: is there a request for the handler? */
 static inline bool filch_inbox_has_urgent(filch_inbox *inbox)
 {
-    /* relaxed: a hint; its thread takes what is left. */
+    /* relaxed: a hint; the ring's thread takes what is left. */
     return filch_load_relaxed(&inbox->urgent);
 }
 
-/* By the handler: a request to carry out, and then filch_inbox_end_urgent; NULL: there is none, or the one before has not been taken yet. */
+/* By the handler: a request to carry out before filch_inbox_end_urgent; NULL: there is none, or the last one
+ * served has not been taken yet. */
 static inline filch_op *filch_inbox_begin_urgent(filch_inbox *inbox)
 {
-    /* relaxed: only we put something there. acquire [urgent] */
+    /* relaxed: only the handler writes it. acquire [urgent] */
     return filch_load_relaxed(&inbox->served) ? NULL : filch_load_acquire(&inbox->urgent);
 }
 
@@ -168,10 +176,10 @@ static inline void filch_inbox_end_urgent(filch_inbox *inbox, filch_op *op)
     filch_store_release(&inbox->urgent, NULL);
 }
 
-/* One that was carried out, to be ended; NULL: there is none. */
+/* A request that was carried out, to be completed; NULL: there is none. */
 static inline filch_op *filch_inbox_take_served(filch_inbox *inbox)
 {
-    /* relaxed: a hint; its thread looks as long as the inbox is filled. */
+    /* relaxed: a hint; the ring's thread looks as long as the inbox is filled. */
     if (!filch_load_relaxed(&inbox->served))
         return NULL;
     filch_lock_acquire(&inbox->lock);

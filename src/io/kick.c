@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kick: a signal for a thread that computes with operations in flight. Its handler enters the kernel, which submits what the thread has written and completes what has happened, and takes back what is urgent (inbox.h).
+ * The kick: a signal for a thread that computes with operations in flight. Its handler enters the kernel,
+ * which submits the thread's entries, completes what has happened, and carries out the urgent request to
+ * cancel (inbox.h).
  */
 #include "io/uring.h"
 
@@ -10,13 +12,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Our kicks are not to be mistaken for a signal that the program sends itself. */
+/* Tells our kicks from SIGURG that the program sends itself. */
 #define KICK_CODE (-0x6c66)
 
 static struct sigaction old_action;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
 
-/* In the handler. Whether the kernel still has what is to be taken back does not matter: either way it ends. */
+/* In the handler. Whether the kernel still finds the operation does not matter: it completes either way. */
 static void serve_urgent(filch_uring *ring)
 {
     /* acquire [submitting] */
@@ -37,22 +39,25 @@ static void serve_urgent(filch_uring *ring)
         request.fd = op->fd;
         request.flags = IORING_ASYNC_CANCEL_FD | IORING_ASYNC_CANCEL_ALL;
     }
-    /* Where this call is forbidden, the thread has to do it. */
+    /* Where this call is forbidden, the thread submits the request itself. */
     if (syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_SYNC_CANCEL, &request, 1) >= 0 ||
         (errno != EPERM && errno != EACCES && errno != ENOSYS && errno != ENOMEM))
         filch_inbox_end_urgent(&ring->inbox, op);
 }
 
-/* The value is the ring of this thread. Nothing but system calls: we may be anywhere. */
+/* The signal's value is the ring of this thread. It may have been interrupted anywhere, so the handler makes
+ * system calls and nothing else. */
 static void on_kick(int signal, siginfo_t *info, void *context)
 {
     int saved = errno;
 
     if (info->si_code == KICK_CODE && info->si_pid == getpid()) {
         filch_uring *ring = info->si_value.sival_ptr;
-        /* In three steps: a call that submits less than it says does nothing else; an event first lets an operation be tried again, and then complete. */
+        /* In three calls: one that submits less than it says does nothing else; and an event first makes
+         * the kernel try an operation again, and then complete it. */
         syscall(SYS_io_uring_enter, ring->fd, UINT16_MAX, 0, 0, NULL, 0);
-        /* What the kernel has not taken, for want of memory, would not be found, and be submitted after the request: the thread carries that out behind it, or the next kick does. */
+        /* Entries that the kernel did not take, for want of memory, would be submitted after the request,
+         * which would not find them. Then the thread carries out the request, or the next kick does. */
         if (filch_uring_unsubmitted(ring) == 0)
             serve_urgent(ring);
         syscall(SYS_io_uring_enter, ring->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
@@ -82,7 +87,7 @@ void filch_kick_accept(void)
 {
     sigset_t kicks;
 
-    /* A program may block all signals in all threads, and have one wait for them. */
+    /* A program may block all signals in all threads, and have one thread wait for them. */
     sigemptyset(&kicks);
     sigaddset(&kicks, SIGURG);
     pthread_sigmask(SIG_UNBLOCK, &kicks, NULL);

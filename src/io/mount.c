@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which file systems lie on this machine.
+ * Which file systems are on this machine.
  *
- * To ask one what it is (statfs) may itself take as long as a network does. So the table of mounts is read, in which the kernel says it of all of them, and the answer is kept by the number that a mount has
- * there. That is given to another one some time after it is gone: the answer is a guess, and a wrong one costs time, but nothing else.
+ * To ask a file system what it is (statfs) may itself take as long as a network does. So the type is read
+ * from the kernel's table of mounts, and the answer is kept under the number of the mount. Some time
+ * after a mount is gone, the kernel gives its number to another. So the answer is a guess; a wrong one
+ * costs time, but nothing else.
  */
-#include "io/io.h"
+#include "io/ops.h"
 
+#include <filch/atomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Answers, each in the place of its number: the number, above whether it is local, and that it is known. */
+/* Answers, each at its number: bit 0, it is known; bit 1, it is local; above them the number. */
 #define KNOWN_COUNT 256
 
 static filch_atomic_u64 known[KNOWN_COUNT];
@@ -54,7 +57,7 @@ bool filch_mount_is_local(const struct statx *info)
     if (!(info->stx_mask & STATX_MNT_ID))
         return false;
     filch_atomic_u64 *place = &known[info->stx_mnt_id % KNOWN_COUNT];
-    /* relaxed: an answer is one word, and who finds another asks again. */
+    /* relaxed: an answer is one word; a thread that finds the answer for another mount asks again. */
     uint64_t answer = filch_load_relaxed(place);
 
     if (answer >> 2 != info->stx_mnt_id || !(answer & 1)) {

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of an operation: who waits for it, and whether it has ended.
+ * The state of an operation: whether it is complete, and whether its task waits for it.
  *
- *     IDLE -- start --> FLYING <-- the task waits / gives up --> FLYING, waited for by this turn of the task's strand
- *      ^                  |                                        |
- *      |                  '------------- its end -----------------'
- *      |                                  v
- *      '----- filch_op_wait returns --- DONE
+ *     IDLE --- start ---> IN_FLIGHT <--- the task waits / stops waiting ---> AWAITED + turn
+ *      ^                      |                                                  |
+ *      |                      '------------------- complete --------------------'
+ *      |                                              v
+ *      '--------- filch_op_wait returns ----------- DONE
  *
- * The task that starts an operation is the one that waits for it, so `strand` does not change while it flies. Whoever ends it writes the result, then DONE, and touches nothing of it after that: it
- * may lie on the stack of a task that goes on at once. The strand stays a strand, and its turn makes a late wake-up harmless (strand/wait_word.h).
+ * The task that starts an operation is the task that waits for it, so `strand` does not change while
+ * the operation is in flight.
+ *
+ * The thread that completes an operation, its reader, writes the result, then DONE, and then touches
+ * nothing of it: it may lie on the stack of a task that goes on at once. The strand stays a strand, and
+ * its turn makes a late wake-up harmless (strand/wait_word.h).
  *
  * Edges
- *   op-started  filch_op_fly, filch_op_hand_on -> filch_op_meet
- *               carries the operation. So does the way through the kernel, but that nobody else can see.
- *   op-done  filch_op_end -> filch_op_await, filch_op_give_up, filch_op_has_ended
+ *   op-started  filch_op_set_in_flight, filch_op_publish -> filch_op_acquire
+ *               carries the operation. So does the way through the kernel, which no tool sees.
+ *   op-done  filch_op_complete -> filch_op_await, filch_op_stop_waiting, filch_op_is_complete
  *            carries the result, and what the kernel or another thread wrote to the buffers.
  */
 #ifndef FILCH_IO_OP_H
@@ -28,33 +32,33 @@
 enum filch_op_state {
     FILCH_OP_STATE_IDLE,
     FILCH_OP_STATE_IN_FLIGHT,
-    FILCH_OP_STATE_AWAITED, /* flying, and waited for */
+    FILCH_OP_STATE_AWAITED, /* in flight, and a strand waits for it */
     FILCH_OP_STATE_DONE,
 };
 
-/* By the task, before anybody else knows it. */
-static inline void filch_op_fly(filch_op *op)
+/* By the task, before another thread or the kernel knows the operation. */
+static inline void filch_op_set_in_flight(filch_op *op)
 {
     /* release [op-started] */
     filch_store_release(&op->state, FILCH_OP_STATE_IN_FLIGHT);
 }
 
-/* By who has touched it while it flies, before the kernel gets it: so whoever learns of its end comes after that. The kernel orders it, too, but
- * ThreadSanitizer does not see that. */
-static inline void filch_op_hand_on(filch_op *op)
+/* By a thread that has touched an operation in flight, before the kernel gets it: its reader comes
+ * after that. The kernel orders it as well, but ThreadSanitizer does not see that. */
+static inline void filch_op_publish(filch_op *op)
 {
     /* release [op-started] */
     filch_fetch_add_release(&op->state, 0);
 }
 
-/* By whoever learns of its end, before anything else. */
-static inline void filch_op_meet(filch_op *op)
+/* By the reader, before it touches anything else of the operation. */
+static inline void filch_op_acquire(filch_op *op)
 {
     /* acquire [op-started] */
     (void)filch_load_acquire(&op->state);
 }
 
-/* By the task: `turn` of its strand waits for it. False: it has ended. */
+/* By the task: `turn` of its strand waits for the operation. False: it is complete. */
 static inline bool filch_op_await(filch_op *op, uint64_t turn)
 {
     uint64_t state = FILCH_OP_STATE_IN_FLIGHT;
@@ -62,22 +66,22 @@ static inline bool filch_op_await(filch_op *op, uint64_t turn)
     return filch_cas_acq_rel(&op->state, &state, turn | FILCH_OP_STATE_AWAITED);
 }
 
-/* By the task, which goes on though it has not been told of the end. False: it has ended meanwhile. */
-static inline bool filch_op_give_up(filch_op *op, uint64_t turn)
+/* By the task, whose wait has ended for another reason. False: the operation has completed meanwhile. */
+static inline bool filch_op_stop_waiting(filch_op *op, uint64_t turn)
 {
     uint64_t state = turn | FILCH_OP_STATE_AWAITED;
     /* acquire [op-done] */
     return filch_cas_acq_rel(&op->state, &state, FILCH_OP_STATE_IN_FLIGHT);
 }
 
-static inline bool filch_op_has_ended(filch_op *op)
+static inline bool filch_op_is_complete(filch_op *op)
 {
     /* acquire [op-done] */
     return filch_load_acquire(&op->state) == FILCH_OP_STATE_DONE;
 }
 
-/* By whoever carries it out, once. Returns the strand to resume, or NULL. The operation may be gone then. */
-static inline filch_strand *filch_op_end(filch_op *op, ssize_t result)
+/* By the reader, once. Returns the strand to resume, or NULL. The operation may be gone then. */
+static inline filch_strand *filch_op_complete(filch_op *op, ssize_t result)
 {
     filch_strand *strand = op->strand;
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: requests that go on and on, on rings; and the same without them, one by one. stream.h has how reader and task meet.
+ * Streams: multishot requests of a ring; and without a ring, one operation per item. stream.h says how
+ * reader and task meet.
  */
 #include "io/stream.h"
 
-#include "io/io.h"
+#include "io/ops.h"
+#include "io/route.h"
+#include "io/uring.h"
 #include "wait/wait.h"
 
-#include <errno.h>
 #include <filch/scope.h>
 #include <poll.h>
 #include <unistd.h>
@@ -29,11 +31,11 @@ void filch_stream_accept(filch_stream *stream, int fd, int flags)
 
 void filch_stream_recv(filch_stream *stream, int fd, int flags)
 {
-    /* Rings refuse that one. */
+    /* Rings refuse MSG_WAITALL. */
     init(stream, FILCH_OP_RECV, fd, flags & ~MSG_WAITALL);
 }
 
-/* What the last call has handed out. */
+/* Give back the buffer that the last call has handed out. */
 static void give_back(filch_stream *stream)
 {
     if (stream->held != FILCH_NO_BUFFER)
@@ -44,7 +46,7 @@ static void give_back(filch_stream *stream)
 
 /* ---- one by one ---------------------------------------------------------------------------------- */
 
-/* A buffer only while there is something in it: most of many connections are silent. */
+/* The stream has a buffer only while there are bytes in it: most of many connections are silent. */
 static ssize_t recv_one(filch_frame *f, filch_stream *stream, uint64_t deadline_ns)
 {
     for (;;) {
@@ -77,7 +79,7 @@ static ssize_t next_one(filch_frame *f, filch_stream *stream, uint64_t deadline_
 
 /* ---- on a ring ------------------------------------------------------------------------------------- */
 
-/* The request is over, and what was said of it is true no longer. */
+/* The request is over. */
 static void settle(filch_frame *f, filch_stream *stream)
 {
     stream->is_stopping = false;
@@ -86,7 +88,8 @@ static void settle(filch_frame *f, filch_stream *stream)
     stream->is_counted = false;
 }
 
-/* Of a socket of the AF_UNIX family, Linux 6.18 does not tell of an end that came together with the last bytes: it waits for one more event. */
+/* For AF_UNIX, Linux 6.18 does not report an end of the stream that came with the last bytes: it waits for
+ * one more event. */
 static bool is_of_network(int fd)
 {
     int domain = AF_UNSPEC;
@@ -94,13 +97,13 @@ static bool is_of_network(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain != AF_UNIX;
 }
 
-/* Ask for more. False: there is no ring to do that, or no buffers. */
+/* Start the request. False: there is no ring, or no buffers. */
 static bool arm(filch_frame *f, filch_stream *stream)
 {
     filch_strand *strand = filch_strand_of(f);
 
     settle(f, stream);
-    /* From here on until it flies the strand does not leave its thread. */
+    /* From here on the strand does not leave its thread until the request is in flight. */
     filch_uring *ring = filch_io_uring(f, strand);
     if (!ring || (stream->code == FILCH_OP_RECV &&
                   (!is_of_network(stream->fd) || !filch_uring_has_buffers(ring))))
@@ -113,14 +116,15 @@ static bool arm(filch_frame *f, filch_stream *stream)
     stream->stop = (filch_op){.target = &stream->op, .stage = FILCH_STAGE_STOP, .strand = strand};
     stream->source = ring;
     stream->is_armed = stream->is_counted = true;
-    filch_op_fly(&stream->op);
+    filch_op_set_in_flight(&stream->op);
     filch_io_count(strand->pool, stream->fd, 1);
     strand->worker->owes_watch = true;
     filch_uring_start(ring, &stream->op);
     return true;
 }
 
-/* Until something has come, or it is at rest: 0, and is_dry says whether that is all. Or -ETIMEDOUT, -ECANCELED. */
+/* Wait until an item has come or the stream is at rest: 0, and is_dry says whether nothing is left. Or
+ * -ETIMEDOUT, -ECANCELED. */
 static int await(filch_frame *f, filch_stream *stream, uint64_t deadline_ns, bool for_rest,
                  bool *is_dry)
 {
@@ -137,7 +141,7 @@ static int await(filch_frame *f, filch_stream *stream, uint64_t deadline_ns, boo
     }
     int outcome = filch_waiting_wait(&waiting, deadline_ns);
     if (outcome < 0)
-        filch_stream_give_up(stream);
+        filch_stream_stop_waiting(stream);
     return outcome < 0 ? outcome : 0;
 }
 
@@ -149,9 +153,9 @@ static meaning understand(filch_frame *f, const filch_stream *stream, int result
     switch (result) {
     case -ENOBUFS:
         return stream->code == FILCH_OP_RECV ? ONE_BY_ONE_ONCE
-                                             : FOR_THE_CALLER; /* all are in use */
+                                             : FOR_THE_CALLER; /* all buffers are in use */
     case -EAGAIN:
-        return ONE_BY_ONE; /* the descriptor is non-blocking, and then the kernel does not wait */
+        return ONE_BY_ONE; /* the descriptor is non-blocking: the kernel does not wait */
     case -EINTR:
         return ASK_AGAIN;
     case -ECANCELED:
@@ -189,15 +193,15 @@ ssize_t filch_stream_next(filch_frame *f, filch_stream *stream, uint64_t deadlin
             }
             continue;
         }
-        bool is_dry = !stream->source; /* nothing was asked for yet */
+        bool is_dry = !stream->source; /* no request was started yet */
         int err = is_dry ? 0 : await(f, stream, deadline_ns, false, &is_dry);
-        /* relaxed: a hint; what came in the last moment counts. */
+        /* relaxed: a hint. An item that came in the last moment is taken. */
         if (err && filch_load_relaxed(&stream->count) == 0)
             return err;
         if (!is_dry)
             continue;
         if (stream->has_lost) {
-            /* Of bytes there can be no others; connections can. */
+            /* No more bytes can follow a gap; connections can. */
             stream->has_lost = stream->code == FILCH_OP_RECV;
             return -ENOMEM;
         }

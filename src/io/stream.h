@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has come and what is waited for: a stream between the reader of completions and its task. Nothing here knows the kernel.
+ * A stream between its task and the reader of completions: items that have come, and the wait for them.
+ * Nothing here knows the kernel.
  *
- *                  arm                        the last completion
+ *                  arm                      the last completion
  *     at rest -------------> armed --------------------------------> at rest
  *                              |                                        ^
- *                              '-- much has come --> armed, stopping ---'   and the end of `stop`, in any order
+ *                              '-- much has come --> armed, stopping ---'   and the end of `stop`, in
+ *                                                                           any order
  *
- *   task     takes items; waits, by the turn of its strand's wait, only while it is armed; arms it when it is at rest and nothing is left
- *   reader   puts an item for each completion, and ends the wait; the last one puts it at rest. One reader at a time: the lock of the ring
+ *   task     takes items. Waits only while the stream is armed, by the turn of its strand's wait. Arms the
+ *            stream when it is at rest and no item is left.
+ *   reader   puts an item for each completion, and ends the wait. The last completion puts the stream at
+ *            rest. One reader at a time: it holds the lock of the ring.
  *
- * All of that is under the lock of the stream. The reader touches the stream last when it releases that lock; the task frees it only when it has found it at rest under the lock. At rest means that the request that stops it has ended,
- * too, if there was one: that is not waited for as other operations are (op.h), since the task that asks now need not be the one that armed. The strand that waits is resumed after that, by its turn: a late one does no harm
- * (strand/wait_word.h).
+ * All of that is under the lock of the stream. The reader's last touch of the stream is the release of
+ * that lock. The task frees the stream only after it has found it at rest under the lock.
+ *
+ * At rest means that the request that stops the stream, if there was one, has completed, too. That request
+ * is not awaited like other operations (op.h): the task that asks now need not be the task that armed.
+ *
+ * The waiting strand is resumed after that, by its turn: a late resume does no harm (strand/wait_word.h).
  */
 #ifndef FILCH_IO_STREAM_H
 #define FILCH_IO_STREAM_H
@@ -25,12 +33,18 @@
 
 #define FILCH_NO_BUFFER UINT32_MAX
 
+/* When so many items have come that no task has taken, the request is cancelled. What the kernel has by
+ * then comes all the same: connections, as many as are in the listener's queue. */
+#ifndef FILCH_STREAM_AHEAD /* the model checker has fewer */
+#define FILCH_STREAM_AHEAD 16
+#endif
+
 static inline filch_lock *filch_stream_lock(filch_stream *stream)
 {
     return (filch_lock *)&stream->lock;
 }
 
-/* Under the lock: how many there are. */
+/* Under the lock: the number of items. */
 static inline unsigned filch_stream_count(filch_stream *stream)
 {
     /* relaxed: under the lock. */
@@ -55,13 +69,14 @@ static inline bool filch_stream_grow(filch_stream *stream)
     return true;
 }
 
-/* Under the lock: is there something that a reader has to do with it? */
+/* Under the lock: may a reader still touch the stream? */
 static inline bool filch_stream_is_busy(const filch_stream *stream)
 {
     return stream->is_armed || stream->has_stop;
 }
 
-/* By the reader, which has changed something: release the lock, and end the wait. Returns the strand to resume, or NULL. The stream may be gone then. */
+/* By the reader, after a change: release the lock, and end the wait. Returns the strand to resume, or NULL.
+ * The stream may be gone then. */
 static inline filch_strand *filch_stream_leave(filch_stream *stream)
 {
     filch_strand *waiter = stream->waiter;
@@ -74,12 +89,12 @@ static inline filch_strand *filch_stream_leave(filch_stream *stream)
 
 /* What a reader has to do after it has put an item. */
 typedef struct filch_stream_news {
-    filch_strand *strand; /* resume it; NULL: nobody */
+    filch_strand *strand; /* resume it; NULL: no strand */
     bool is_refused;      /* no memory to keep the item: dispose of it */
-    bool is_to_stop;      /* start stream->stop, which flies already */
+    bool is_to_stop;      /* submit stream->stop, which is in flight already */
 } filch_stream_news;
 
-/* By the reader. is_last: there will be no more. */
+/* By the reader. is_last: no item follows. */
 static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_stream_item item,
                                                  bool is_last)
 {
@@ -87,7 +102,7 @@ static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_str
 
     filch_lock_acquire(filch_stream_lock(stream));
     unsigned count = filch_stream_count(stream);
-    /* After one that was lost there are no others: bytes with a gap in them would be wrong. */
+    /* After a lost item there are no others: bytes with a gap would be wrong. */
     if (!stream->has_lost && (count < stream->room || filch_stream_grow(stream))) {
         stream->items[(stream->first + count) % stream->room] = item;
         /* relaxed: under the lock; without it, a hint. */
@@ -102,26 +117,26 @@ static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_str
         (count + 1 >= FILCH_STREAM_AHEAD || stream->has_lost)) {
         news.is_to_stop = true;
         stream->is_stopping = stream->has_stop = true;
-        filch_op_fly(&stream->stop);
+        filch_op_set_in_flight(&stream->stop);
     }
     news.strand = filch_stream_leave(stream);
     return news;
 }
 
-/* By the reader: the request that stops it has ended. Returns the strand to resume, or NULL. */
+/* By the reader: the request that stops the stream has completed. Returns the strand to resume, or NULL. */
 static inline filch_strand *filch_stream_end_stop(filch_stream *stream)
 {
     filch_lock_acquire(filch_stream_lock(stream));
     stream->has_stop = false;
-    /* The kernel may not have found it: then it is stopped again, if more comes. */
+    /* The kernel may not have found the stream. If more comes, it is stopped again. */
     stream->is_stopping = false;
     return filch_stream_leave(stream);
 }
 
-/* By the task. False: there is none. */
+/* By the task. False: there is no item. */
 static inline bool filch_stream_take(filch_stream *stream, filch_stream_item *item)
 {
-    /* relaxed: a hint; who waits looks again under the lock. */
+    /* relaxed: a hint; before it waits the task looks again under the lock. */
     if (filch_load_relaxed(&stream->count) == 0)
         return false;
     filch_lock_acquire(filch_stream_lock(stream));
@@ -133,14 +148,15 @@ static inline bool filch_stream_take(filch_stream *stream, filch_stream_item *it
     return true;
 }
 
-/* Whether there is something to wait for. */
+/* Does the task have to wait? */
 typedef enum filch_stream_wait {
-    FILCH_STREAM_WAITS, /* for the turn to be ended */
-    FILCH_STREAM_HAS,   /* no: take it */
-    FILCH_STREAM_DRY,   /* no: it is at rest, and nothing is left */
+    FILCH_STREAM_WAITS, /* yes, until its turn is ended */
+    FILCH_STREAM_HAS,   /* no: take an item */
+    FILCH_STREAM_DRY,   /* no: the stream is at rest, and no item is left */
 } filch_stream_wait;
 
-/* By the task, whose strand has opened a wait with this turn. for_rest: it waits until it is at rest, and for no item. */
+/* By the task, whose strand has opened a wait with this turn. for_rest: wait until the stream is at rest, not
+ * for an item. */
 static inline filch_stream_wait filch_stream_await(filch_stream *stream, filch_strand *strand,
                                                    uint64_t turn, bool for_rest)
 {
@@ -156,15 +172,15 @@ static inline filch_stream_wait filch_stream_await(filch_stream *stream, filch_s
     return wait;
 }
 
-/* By the task, which goes on though nobody has told it to. */
-static inline void filch_stream_give_up(filch_stream *stream)
+/* By the task, whose wait has ended for another reason. */
+static inline void filch_stream_stop_waiting(filch_stream *stream)
 {
     filch_lock_acquire(filch_stream_lock(stream));
     stream->waiter = NULL;
     filch_lock_release(filch_stream_lock(stream));
 }
 
-/* By the task: no reader has anything to do with it. */
+/* By the task: no reader touches the stream any more. */
 static inline bool filch_stream_is_at_rest(filch_stream *stream)
 {
     filch_lock_acquire(filch_stream_lock(stream));

@@ -105,7 +105,7 @@ TEST(a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sle
     assert_true(kick_count > 0);
     /* And it listens again. */
     come_to_rest();
-    assert_true(filch_op_has_ended(&request));
+    assert_true(filch_op_is_complete(&request));
     before_sleep = ring_bell;
     sleep_in_ring(&long_time);
     assert_int_not_equal(sleep_result, -ETIME);
@@ -153,7 +153,7 @@ TEST(who_computes_is_not_kicked_for_what_only_it_can_submit)
     open_ring();
     come_to_rest();
     receiving = filch_op_recv(pair[0], &byte, 1, 0);
-    filch_op_fly(&receiving);
+    filch_op_set_in_flight(&receiving);
     assert_true(filch_inbox_put_back(&ring->inbox, &receiving));
 
     for (int i = 0; i < 10; i++)
@@ -161,7 +161,7 @@ TEST(who_computes_is_not_kicked_for_what_only_it_can_submit)
     assert_int_equal(kick_count, 0);
 
     assert_int_equal(send(pair[1], "x", 1, 0), 1);
-    while (!filch_op_has_ended(&receiving))
+    while (!filch_op_is_complete(&receiving))
         sleep_in_ring(NULL);
     assert_true(receiving.result == 1 && byte == 'x');
     filch_uring_destroy(ring);

@@ -2,6 +2,7 @@
 /*
  * Connections and bytes as they come. Run once for each way of doing I/O: FILCH_IO.
  */
+#include "io/stream.h"
 #include "pools.h"
 
 #include <filch/filch.h>

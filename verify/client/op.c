@@ -50,7 +50,7 @@ static unsigned wait_once(frame *own, bool is_late)
             filch_pause();
     }
     unsigned outcome = filch_wait_outcome(&strand.wait);
-    return outcome == FILCH_WAIT_TIMED_OUT && !filch_op_give_up(&own->op, turn) ? 0 : outcome;
+    return outcome == FILCH_WAIT_TIMED_OUT && !filch_op_stop_waiting(&own->op, turn) ? 0 : outcome;
 }
 
 static void run_ops(void)
@@ -58,11 +58,11 @@ static void run_ops(void)
     for (unsigned i = 0; i < op_count; i++) {
         frame *own = calloc(1, sizeof *own);
         own->op.strand = &strand;
-        filch_op_fly(&own->op);
+        filch_op_set_in_flight(&own->op);
         completions[i] = own;
         filch_store_release(&completion_count, i + 1);
 
-        if (script[i] != 'd' || !filch_op_has_ended(&own->op))
+        if (script[i] != 'd' || !filch_op_is_complete(&own->op))
             if (wait_once(own, script[i] == 't') == FILCH_WAIT_TIMED_OUT)
                 mc_check(wait_once(own, false) == 0, "without a deadline the end is waited for");
         mc_check(filch_load_relaxed(&own->op.state) == FILCH_OP_STATE_DONE, "it has ended");
@@ -83,9 +83,9 @@ static void reap(void)
     unsigned count = filch_load_acquire(&completion_count);
     for (; head < count; head++) {
         frame *own = completions[head];
-        filch_op_meet(&own->op);
+        filch_op_acquire(&own->op);
         own->buffer = (int)head + 1;
-        if (filch_op_end(&own->op, (ssize_t)head))
+        if (filch_op_complete(&own->op, (ssize_t)head))
             filch_fetch_add_acq_rel(&resumed, 1);
         filch_fetch_add_acq_rel(&read_count, 1);
     }

@@ -52,7 +52,7 @@ static bool wait_for_items(bool is_in_vain)
         filch_wait_end(&strand.wait, turn, FILCH_WAIT_TIMED_OUT);
     leave();
     if (filch_wait_outcome(&strand.wait) == FILCH_WAIT_TIMED_OUT)
-        filch_stream_give_up(stream);
+        filch_stream_stop_waiting(stream);
     return true;
 }
 

@@ -1,34 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receiving by plain system calls, also until all has come; and what of that is to be known of rings.
+ * Receiving: recv, recvmsg.
  *
- * With MSG_WAITALL a call that does not block returns what is there. So the operation counts what it has, and the next call goes on behind that. A ring waits for all by itself, but when it takes an operation back by
- * mistake, that ends with what it has: then the next entry goes on behind that, too.
+ * With MSG_WAITALL a call that does not block returns what is there. So the operation counts in `mode`
+ * what it has received, and the next call goes on behind that. A ring waits for all bytes by itself.
+ * But if the ring cancels the operation by mistake (README.md, Close), the operation ends with what it
+ * has. Then its next entry goes on behind that, too.
  */
-#include "io/io.h"
-
-#include <errno.h>
+#include "io/entry.h"
+#include "io/ops.h"
 
 /* No system call receives more. */
 #define RECEIVED_MAX 0x7ffff000u
 
-static ssize_t result_of(long result)
-{
-    return result < 0 ? -errno : result;
-}
-
-/* Does it wait until its buffer is full? What has come so far is counted in its `mode`. With MSG_PEEK nothing is taken, and there would be nothing new to wait for. */
+/* Does it wait until its buffer is full? With MSG_PEEK the bytes stay where they are, so there would be
+ * nothing new to wait for. */
 static bool is_for_all(const filch_op *op)
 {
-    return (op->code == FILCH_OP_RECV || op->code == FILCH_OP_RECVMSG) && op->flags & MSG_WAITALL &&
+    return filch_op_is(op, FILCH_OP_RECEIVES) && op->flags & MSG_WAITALL &&
            !(op->flags & (MSG_DONTWAIT | MSG_PEEK | MSG_OOB | MSG_ERRQUEUE));
-}
-
-void filch_op_begin(filch_op *op)
-{
-    op->stage = 0;
-    if (op->code == FILCH_OP_RECV || op->code == FILCH_OP_RECVMSG)
-        op->mode = 0;
 }
 
 ssize_t filch_op_fail(const filch_op *op, ssize_t err)
@@ -49,7 +39,8 @@ static size_t bytes_to_receive(const filch_op *op)
     return bytes < RECEIVED_MAX ? bytes : RECEIVED_MAX;
 }
 
-/* The rest of a message, or the first parts of that. What its first part had to say of its sender stays; of what came beside the bytes the last counts. */
+/* Receive the rest of a message, or the first eight parts of the rest. The sender that the first call
+ * has reported stays. Of the control data, that of the last call counts. */
 static ssize_t receive_rest(filch_op *op, int flags)
 {
     struct msghdr *message = op->buffer, rest = *message;
@@ -67,7 +58,7 @@ static ssize_t receive_rest(filch_op *op, int flags)
     rest.msg_name = NULL;
     rest.msg_namelen = 0;
     rest.msg_controllen = op->bytes;
-    ssize_t got = result_of(recvmsg(op->fd, &rest, flags));
+    ssize_t got = filch_result_of(recvmsg(op->fd, &rest, flags));
     if (got >= 0) {
         message->msg_controllen = rest.msg_controllen;
         message->msg_flags = rest.msg_flags;
@@ -80,12 +71,13 @@ static ssize_t receive_some(filch_op *op, int flags)
     struct msghdr *message = op->buffer;
 
     if (op->code == FILCH_OP_RECV)
-        return result_of(recv(op->fd, (char *)op->buffer + op->mode, op->bytes - op->mode, flags));
+        return filch_result_of(
+            recv(op->fd, (char *)op->buffer + op->mode, op->bytes - op->mode, flags));
     if (op->mode > 0)
         return receive_rest(op, flags);
-    /* The call writes how much of that room it has used. */
+    /* Keep the size of the control buffer: the call overwrites it with what it has used. */
     op->bytes = message ? message->msg_controllen : 0;
-    return result_of(recvmsg(op->fd, message, flags));
+    return filch_result_of(recvmsg(op->fd, message, flags));
 }
 
 static bool is_stream(int fd)
@@ -95,7 +87,8 @@ static bool is_stream(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
 }
 
-/* Descriptors came with the bytes: others that may follow would take their place, so the kernel ends it there, too. */
+/* Descriptors came with the bytes. Another call could overwrite them, so the operation ends here, as
+ * the kernel's own MSG_WAITALL does. */
 static bool has_descriptors(const filch_op *op)
 {
     struct msghdr *message = op->buffer;
@@ -108,12 +101,14 @@ static bool has_descriptors(const filch_op *op)
     return false;
 }
 
-ssize_t filch_op_receive(filch_op *op, unsigned more)
+static ssize_t receive(filch_op *op, unsigned more_flags)
 {
+    int flags = (int)(op->flags | more_flags);
+
     if (!is_for_all(op))
-        return receive_some(op, (int)(op->flags | more));
+        return receive_some(op, flags);
     for (;;) {
-        ssize_t got = receive_some(op, (int)(op->flags | more));
+        ssize_t got = receive_some(op, flags);
         if (got == -EAGAIN || got == -EINTR)
             return got;
         if (got <= 0)
@@ -124,12 +119,25 @@ ssize_t filch_op_receive(filch_op *op, unsigned more)
     }
 }
 
+ssize_t filch_call_recv(filch_op *op)
+{
+    return receive(op, 0);
+}
+
+ssize_t filch_try_recv(filch_op *op, bool is_ready)
+{
+    (void)is_ready;
+    return receive(op, MSG_DONTWAIT);
+}
+
+/* ---- on a ring -------------------------------------------------------------------------------------- */
+
 bool filch_op_goes_on(filch_op *op, ssize_t result)
 {
     if (result <= 0 || !is_for_all(op))
         return false;
     op->mode += (unsigned)result;
-    /* Perhaps that was the end of the stream: then it is told at once. */
+    /* The stream may have ended. Without POLL_FIRST the next entry reports that at once. */
     op->is_patient = false;
     return op->mode < bytes_to_receive(op) && is_stream(op->fd);
 }
@@ -150,4 +158,31 @@ struct iovec filch_op_rest(const filch_op *op)
     part.iov_len -= skip;
     part.iov_len = part.iov_len < left ? part.iov_len : left;
     return part;
+}
+
+/* The first entry, or one that goes on behind what has been received. */
+static void fill_receive(struct io_uring_sqe *entry, unsigned opcode, const filch_op *op)
+{
+    filch_fill_buffer(entry, opcode, op);
+    entry->msg_flags = op->flags;
+    if (opcode == IORING_OP_RECVMSG)
+        entry->len = 1;
+    if (op->mode > 0) {
+        struct iovec rest = filch_op_rest(op);
+        entry->opcode = IORING_OP_RECV;
+        entry->addr = (uint64_t)(uintptr_t)rest.iov_base;
+        entry->len = (uint32_t)rest.iov_len;
+    }
+}
+
+void filch_fill_recv(const filch_op *op, struct io_uring_sqe *entry)
+{
+    fill_receive(entry, IORING_OP_RECV, op);
+    /* Nearly always nothing has come yet: do not try first, just wait. */
+    entry->ioprio = op->is_patient ? IORING_RECVSEND_POLL_FIRST : 0;
+}
+
+void filch_fill_recvmsg(const filch_op *op, struct io_uring_sqe *entry)
+{
+    fill_receive(entry, IORING_OP_RECVMSG, op);
 }

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Operations on paths: open, close, statx, rename, unlink, mkdir; and getdents.
+ *
+ * A worker may carry out an open or a statx itself if that waits for neither a disk nor a network. So
+ * the kernel is asked to look only into its caches (RESOLVE_CACHED), and the file system has to be on
+ * this machine: one that is not asks another machine even if the path is cached.
+ */
+#include "io/entry.h"
+#include "io/ops.h"
+
+#include <linux/openat2.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
+
+/* Open the path if the kernel has all of it in memory; -EAGAIN otherwise. */
+static ssize_t open_cached(int at, const char *path, uint64_t flags, uint64_t resolve)
+{
+    struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_CACHED | resolve};
+    ssize_t fd = filch_result_of(syscall(SYS_openat2, at, path, &how, sizeof how));
+
+    /* A kernel or a container without this call may say one of these. They tell nothing. */
+    return fd == -ENOSYS || fd == -EPERM || fd == -EINVAL || fd == -E2BIG ? -EAGAIN : fd;
+}
+
+/* The attributes, without asking another machine; -EAGAIN: the file system is not on this one. For a
+ * local file system the kernel's own attributes are all there is. */
+static ssize_t statx_local(int fd, unsigned flags, unsigned mask, struct statx *info)
+{
+    flags = (flags & ~(unsigned)AT_STATX_SYNC_TYPE) | AT_STATX_DONT_SYNC | AT_EMPTY_PATH;
+    ssize_t result = filch_result_of(statx(fd, "", (int)flags, mask, info));
+    return result == 0 && !filch_mount_is_local(info) ? -EAGAIN : result;
+}
+
+/* ---- open: the call ------------------------------------------------------------------------------------- */
+
+ssize_t filch_call_open(filch_op *op)
+{
+    return filch_result_of(openat(op->fd, op->path, (int)op->flags | O_CLOEXEC, (mode_t)op->mode));
+}
+
+/* `fd` is a FIFO that was opened for reading, non-blocking. Has a process opened it for writing? poll(2)
+ * tells of a writer that has closed it again, tee(2) of the others, and leaves the bytes where they are.
+ * 0: yes; -EAGAIN: no; or -errno. */
+static ssize_t find_writer(int fd)
+{
+    int ends[2];
+
+    if (filch_poll_fd(fd, POLLIN, 0) > 0)
+        return 0;
+    if (pipe2(ends, O_CLOEXEC))
+        return -errno;
+    ssize_t result = tee(fd, ends[1], 1, SPLICE_F_NONBLOCK);
+    close(ends[0]);
+    close(ends[1]);
+    return result == 0 ? -EAGAIN : 0;
+}
+
+/* Regular files and FIFOs are opened non-blocking: an open may have to wait for the holder of a lease,
+ * or for the other end. The open itself tells of all but a missing writer. Until there is a writer, the
+ * descriptor is kept in `fd2`: it lets the writer in. */
+ssize_t filch_op_open(filch_op *op)
+{
+    struct stat info;
+    int flags = (int)op->flags;
+
+    if (op->fd2 < 0) {
+        bool may_wait =
+            !(flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) &&
+            fstatat(op->fd, op->path, &info, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
+            (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode));
+        op->stage = may_wait;
+        if (!may_wait)
+            return filch_op_call(op);
+        ssize_t fd = filch_result_of(
+            openat(op->fd, op->path, flags | O_CLOEXEC | O_NONBLOCK, (mode_t)op->mode));
+        if (fd < 0)
+            return fd == -EINTR || (fd == -ENXIO && S_ISFIFO(info.st_mode)) ? -EAGAIN : fd;
+        op->fd2 = (int)fd;
+    }
+    ssize_t err = (flags & O_ACCMODE) == O_RDONLY ? find_writer(op->fd2) : 0;
+    if (err == -EAGAIN)
+        return err;
+    if (err || fcntl(op->fd2, F_SETFL, flags)) {
+        err = err ? err : -errno;
+        filch_undo_open(op);
+        return err;
+    }
+    int fd = op->fd2;
+    op->fd2 = -1;
+    return fd;
+}
+
+void filch_undo_open(filch_op *op)
+{
+    if (op->fd2 >= 0) {
+        close(op->fd2);
+        op->fd2 = -1;
+    }
+}
+
+/* ---- open: the try -------------------------------------------------------------------------------------- */
+
+/* Open a file or a directory that may have a lease (fcntl(2)). A blocking open would wait for its
+ * holder, so open it non-blocking, and make it blocking afterwards. If the path leads to something
+ * else by now, the difference matters: -EAGAIN. */
+static ssize_t open_without_lease(const filch_op *op)
+{
+    struct stat info;
+    ssize_t fd = open_cached(op->fd, op->path, op->flags | O_NONBLOCK, 0);
+
+    if (fd < 0 || (fstat((int)fd, &info) == 0 && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) &&
+                   fcntl((int)fd, F_SETFL, (int)op->flags) == 0))
+        return fd;
+    close((int)fd);
+    return -EAGAIN;
+}
+
+/* Only files and directories of a local file system: opening a pipe or a device may wait. `stage` says
+ * afterwards whether the path is a FIFO whose other end has to be waited for. */
+ssize_t filch_try_open(filch_op *op, bool is_ready)
+{
+    struct statx info;
+    bool waits_for_nobody = op->flags & (O_DIRECTORY | O_NONBLOCK);
+    (void)is_ready;
+
+    /* To create or to truncate is not a matter of the cache. */
+    if (op->flags & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)))
+        return -EAGAIN;
+    /* An O_PATH open does not ask the file system. */
+    if (op->flags & O_PATH)
+        return open_cached(op->fd, op->path, op->flags, 0);
+    /* The directory is known to be local (quick.c), and the path leads to no other file system. */
+    if (waits_for_nobody && op->bytes) {
+        ssize_t fd = open_cached(op->fd, op->path, op->flags, RESOLVE_NO_XDEV);
+        if (fd != -EXDEV)
+            return fd;
+    }
+    ssize_t place =
+        open_cached(op->fd, op->path, O_PATH | (op->flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
+    if (place < 0)
+        return place;
+    info.stx_mode = 0;
+    bool is_quick = statx_local((int)place, 0, STATX_TYPE, &info) == 0 &&
+                    (waits_for_nobody || S_ISREG(info.stx_mode) || S_ISDIR(info.stx_mode));
+    close((int)place);
+    op->stage = !waits_for_nobody && S_ISFIFO(info.stx_mode);
+    if (!is_quick)
+        return -EAGAIN;
+    return waits_for_nobody ? open_cached(op->fd, op->path, op->flags, 0) : open_without_lease(op);
+}
+
+void filch_fill_open(const filch_op *op, struct io_uring_sqe *entry)
+{
+    filch_fill_at_path(entry, IORING_OP_OPENAT, op);
+    entry->open_flags = op->flags | O_CLOEXEC;
+    entry->len = op->mode;
+    /* Without ASYNC the kernel opens a cached path as if it were to be non-blocking, which makes a
+     * difference for pipes and devices. Paths that can be opened at once have been tried before. */
+    entry->flags = IOSQE_ASYNC;
+}
+
+/* ---- close ---------------------------------------------------------------------------------------------- */
+
+/* On Linux the descriptor is closed even after EINTR. */
+ssize_t filch_call_close(filch_op *op)
+{
+    ssize_t result = filch_result_of(close(op->fd));
+    return result == -EINTR ? 0 : result;
+}
+
+ssize_t filch_try_close(filch_op *op, bool is_ready)
+{
+    (void)is_ready;
+    return filch_call_close(op);
+}
+
+/* ---- statx ---------------------------------------------------------------------------------------------- */
+
+ssize_t filch_call_statx(filch_op *op)
+{
+    return filch_result_of(statx(op->fd, op->path, (int)op->flags, op->mode, op->buffer));
+}
+
+ssize_t filch_try_statx(filch_op *op, bool is_ready)
+{
+    (void)is_ready;
+    if (op->flags & AT_EMPTY_PATH && !*(const char *)op->path)
+        return statx_local(op->fd, op->flags, op->mode, op->buffer); /* the inode is in memory */
+    ssize_t place = open_cached(op->fd, op->path,
+                                O_PATH | (op->flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0u), 0);
+    /* The call itself needs no descriptor. */
+    if (place == -EMFILE || place == -ENFILE || place == -ENOMEM)
+        return -EAGAIN;
+    if (place < 0)
+        return place;
+    ssize_t result = statx_local((int)place, op->flags, op->mode, op->buffer);
+    close((int)place);
+    return result;
+}
+
+void filch_fill_statx(const filch_op *op, struct io_uring_sqe *entry)
+{
+    filch_fill_at_path(entry, IORING_OP_STATX, op);
+    entry->len = op->mode;
+    entry->off = (uint64_t)(uintptr_t)op->buffer;
+    entry->statx_flags = op->flags;
+}
+
+/* ---- rename, unlink, mkdir ------------------------------------------------------------------------------ */
+
+ssize_t filch_call_rename(filch_op *op)
+{
+    return filch_result_of(renameat2(op->fd, op->path, op->fd2, op->buffer, op->flags));
+}
+
+void filch_fill_rename(const filch_op *op, struct io_uring_sqe *entry)
+{
+    filch_fill_at_path(entry, IORING_OP_RENAMEAT, op);
+    entry->len = (uint32_t)op->fd2;
+    entry->off = (uint64_t)(uintptr_t)op->buffer;
+    entry->rename_flags = op->flags;
+}
+
+ssize_t filch_call_unlink(filch_op *op)
+{
+    return filch_result_of(unlinkat(op->fd, op->path, (int)op->flags));
+}
+
+void filch_fill_unlink(const filch_op *op, struct io_uring_sqe *entry)
+{
+    filch_fill_at_path(entry, IORING_OP_UNLINKAT, op);
+    entry->unlink_flags = op->flags;
+}
+
+ssize_t filch_call_mkdir(filch_op *op)
+{
+    return filch_result_of(mkdirat(op->fd, op->path, (mode_t)op->mode));
+}
+
+void filch_fill_mkdir(const filch_op *op, struct io_uring_sqe *entry)
+{
+    filch_fill_at_path(entry, IORING_OP_MKDIRAT, op);
+    entry->len = op->mode;
+}
+
+/* ---- getdents ------------------------------------------------------------------------------------------- */
+
+/* io_uring has no such operation. */
+ssize_t filch_call_getdents(filch_op *op)
+{
+    return filch_result_of(syscall(SYS_getdents64, op->fd, op->buffer, op->bytes));
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of operations: all that the library knows about one of them is in its row.
+ *
+ * To add an operation:
+ *   1. append it to FILCH_OPS in filch/io.h, and declare its filch_op_* and filch_* there;
+ *   2. add its row to the table in ops.c;
+ *   3. write the functions that the row names, side by side, in the file of its family.
+ * The library does not compile while an operation has no row, or a row lacks a column. It does not
+ * link while a function that a row names is missing.
+ *
+ *   op_file.c    read, write, readv, writev, fsync
+ *   op_recv.c    recv, recvmsg
+ *   op_socket.c  send, sendmsg, accept, connect, poll, shutdown
+ *   op_splice.c  splice
+ *   op_path.c    open, close, statx, rename, unlink, mkdir, link, getdents
+ */
+#ifndef FILCH_IO_OPS_H
+#define FILCH_IO_OPS_H
+
+#include <errno.h>
+#include <filch/io.h>
+
+struct io_uring_sqe;
+
+/* ---- columns ------------------------------------------------------------------------------------ */
+
+/* The system call, which may block. Returns its result or -errno, also -EINTR and -EAGAIN: those are
+ * for filch_op_call. */
+typedef ssize_t filch_call_fn(filch_op *op);
+
+/* The same without blocking. -EAGAIN: the operation would have to wait. -EOPNOTSUPP from a transfer:
+ * the kernel cannot be asked not to block; see filch_op_needs_ready_fd.
+ * `is_ready`: the kernel has just reported the descriptor as ready, and no other thread of this pool
+ * tries anything on it. */
+typedef ssize_t filch_try_fn(filch_op *op, bool is_ready);
+
+/* Fill an entry of an io_uring, which is all zero. */
+typedef void filch_fill_fn(const filch_op *op, struct io_uring_sqe *entry);
+
+/* The events to poll for after -EAGAIN; 0: no event tells when the operation can go on. */
+typedef unsigned filch_events_fn(const filch_op *op);
+
+/* The operation was tried and is cancelled: restore the descriptor's flags, close what was opened. */
+typedef void filch_undo_fn(filch_op *op);
+
+/* Which route (route.h) is taken first. */
+typedef enum filch_op_first {
+    FILCH_FIRST_WAIT, /* with rings URING, without them TRY */
+    FILCH_FIRST_TRY,
+    FILCH_FIRST_TRY_AT_OFFSET, /* TRY for a file, whose data may be cached; WAIT at the position, for
+                                  * streams: when they are read they are mostly empty */
+    FILCH_FIRST_TRY_IF_DONTWAIT, /* TRY if the caller does not want to wait, else WAIT */
+    FILCH_FIRST_QUICK,           /* QUICK, then TRY */
+} filch_op_first;
+
+enum filch_op_trait {
+    FILCH_OP_TRANSFERS = 1, /* bytes, by preadv2(2) or pwritev2(2) */
+    FILCH_OP_RECEIVES = 2,  /* and counts in `mode` what it has, for MSG_WAITALL */
+    FILCH_OP_POLLS_FIRST =
+        4, /* its ring polls before it receives, if the descriptor is a known socket */
+    FILCH_OP_TWO_FDS = 8,   /* uses fd2 as well: a splice */
+    FILCH_OP_MAKES_FD = 16, /* its result is a descriptor */
+    FILCH_OP_OPENS = 32,    /* may wait for another process, so it is polled for: filch_op_open */
+    FILCH_OP_CLOSES = 64,   /* first cancels all that is in flight on its descriptor */
+    FILCH_OP_ONCE = 128,    /* the system call is not repeated after -EINTR or -EAGAIN */
+    FILCH_OP_FINAL = 256,   /* it does not wait: any result of its try is final */
+    FILCH_OP_RETRIED = 512, /* if it has no events, a thread must not wait for it: RETRY */
+};
+
+typedef struct filch_op_row {
+    filch_call_fn *call;
+    filch_try_fn *try;
+    filch_fill_fn *fill;
+    filch_events_fn *events;
+    filch_undo_fn *undo;
+    unsigned
+        dontwait; /* the bit of `flags` by which the caller asks not to wait; 0: there is none */
+    unsigned short traits;
+    unsigned char first;
+} filch_op_row;
+
+extern const filch_op_row filch_op_rows[FILCH_OP_COUNT];
+
+static inline const filch_op_row *filch_op_row_of(const filch_op *op)
+{
+    return &filch_op_rows[op->code];
+}
+
+static inline bool filch_op_is(const filch_op *op, enum filch_op_trait trait)
+{
+    return filch_op_row_of(op)->traits & trait;
+}
+
+const char *filch_op_name(const filch_op *op);
+
+/* ---- what rows name -------------------------------------------------------------------------------- */
+
+filch_call_fn filch_call_none, filch_call_transfer, filch_call_recv, filch_call_send,
+    filch_call_sendmsg, filch_call_accept, filch_call_connect, filch_call_poll, filch_call_splice,
+    filch_call_shutdown, filch_call_open, filch_call_close, filch_call_statx, filch_call_fsync,
+    filch_call_rename, filch_call_unlink, filch_call_mkdir, filch_call_getdents;
+
+/* never: always -EAGAIN. */
+filch_try_fn filch_try_never, filch_try_transfer, filch_try_recv, filch_try_send, filch_try_sendmsg,
+    filch_try_accept, filch_try_connect, filch_try_poll, filch_try_splice, filch_try_shutdown,
+    filch_try_open, filch_try_close, filch_try_statx;
+
+/* never: the operation does not go to a ring; filch_op_can_use_ring. */
+filch_fill_fn filch_fill_never, filch_fill_read, filch_fill_write, filch_fill_readv,
+    filch_fill_writev, filch_fill_recv, filch_fill_recvmsg, filch_fill_send, filch_fill_sendmsg,
+    filch_fill_accept, filch_fill_connect, filch_fill_poll, filch_fill_splice, filch_fill_open,
+    filch_fill_statx, filch_fill_fsync, filch_fill_rename, filch_fill_unlink, filch_fill_mkdir;
+
+/* in, out: POLLIN, POLLOUT. stream_in, stream_out: the same at the position, nothing at an offset. */
+filch_events_fn filch_events_none, filch_events_in, filch_events_out, filch_events_stream_in,
+    filch_events_stream_out, filch_events_connect, filch_events_poll, filch_events_splice;
+
+filch_undo_fn filch_undo_nothing, filch_undo_connect, filch_undo_open;
+
+/* ---- what is asked of every operation -------------------------------------------------------------- */
+
+static inline unsigned filch_op_events(const filch_op *op)
+{
+    return filch_op_row_of(op)->events(op);
+}
+
+static inline void filch_op_undo(filch_op *op)
+{
+    filch_op_row_of(op)->undo(op);
+}
+
+static inline bool filch_op_can_use_ring(const filch_op *op)
+{
+    return filch_op_row_of(op)->fill != filch_fill_never;
+}
+
+/* Has the caller asked not to wait? Of a connect that is known after its first try. */
+static inline bool filch_op_is_dontwait(const filch_op *op)
+{
+    return op->flags & filch_op_row_of(op)->dontwait;
+}
+
+/* The try has ended with -EOPNOTSUPP: the kernel cannot be asked not to block on this descriptor. Then
+ * the transfer is tried again once the descriptor is ready. If it was ready, only a call is left. */
+static inline bool filch_op_needs_ready_fd(const filch_op *op)
+{
+    return op->result == -EOPNOTSUPP && filch_op_is(op, FILCH_OP_TRANSFERS);
+}
+
+/* No event tells when the operation can go on, and a thread of the kernel or of ours would wait for
+ * too long: a connect to a socket of this machine (AF_UNIX) whose listener's queue is full. */
+static inline bool filch_op_must_retry(const filch_op *op)
+{
+    return filch_op_is(op, FILCH_OP_RETRIED) && !filch_op_events(op);
+}
+
+/* Reset what an earlier run has left in the operation. */
+static inline void filch_op_begin(filch_op *op)
+{
+    op->stage = 0;
+    if (filch_op_is(op, FILCH_OP_RECEIVES))
+        op->mode = 0;
+}
+
+/* ---- system calls: call.c ------------------------------------------------------------------------- */
+
+static inline ssize_t filch_result_of(long result)
+{
+    return result < 0 ? -errno : result;
+}
+
+/* poll(2) of one descriptor: its events; -EAGAIN: none within the time-out; -EBADF; or -errno. */
+ssize_t filch_poll_fd(int fd, unsigned events, int timeout_ms);
+
+/* Carry the operation out, and block as long as it takes. */
+ssize_t filch_op_call(filch_op *op);
+
+/* The same, but not beyond the deadline: -ETIMEDOUT. */
+ssize_t filch_op_call_until(filch_op *op, uint64_t deadline_ns);
+
+/* Carry the operation out if it need not wait; -EAGAIN if it must. is_ready: as for filch_try_fn. */
+ssize_t filch_op_try(filch_op *op, bool is_ready);
+
+/* Try it before its descriptor is known to be ready. False: it has to wait. True: op->result. */
+bool filch_op_try_at_once(filch_op *op);
+
+/* ---- receiving: op_recv.c -------------------------------------------------------------------------- */
+
+/* The result of an operation that fails with `err` or is cancelled: `err`; or, with MSG_WAITALL, the
+ * number of bytes that it has received before. */
+ssize_t filch_op_fail(const filch_op *op, ssize_t err);
+
+/* A ring has completed the operation with this result. True: it waits for more bytes, and
+ * filch_op_rest says where they go. They are received without a message. */
+bool filch_op_goes_on(filch_op *op, ssize_t result);
+struct iovec filch_op_rest(const filch_op *op);
+
+/* ---- files: op_file.c ------------------------------------------------------------------------------- */
+
+/* Does it transfer at the position of a regular file, and so moves that position? io_uring (6.18)
+ * does not move it when a write ends early, so the next write would go to the same place.
+ *
+ * is_to_device: it writes to a character device at its position. If that seems to be ready, a ring
+ * writes to it on the thread that submits. If it is a terminal without room, that thread waits. */
+bool filch_op_moves_position(const filch_op *op, bool *is_to_device);
+
+/* ---- splices: op_splice.c --------------------------------------------------------------------------- */
+
+/* The splice has just returned -EAGAIN: find out which side it waits for. */
+void filch_splice_find_side(filch_op *op);
+
+/* The descriptor that a splice waits for, after filch_splice_find_side. */
+int filch_splice_fd(const filch_op *op);
+
+/* Make the socket that is spliced to non-blocking. Otherwise a splice into a full socket waits with
+ * the pipe locked, whatever its flags are. Then a thread that only polls the pipe waits for the lock,
+ * even the thread of a ring. */
+void filch_splice_prepare(const filch_op *op);
+
+static inline void filch_op_find_side(filch_op *op)
+{
+    if (filch_op_is(op, FILCH_OP_TWO_FDS))
+        filch_splice_find_side(op);
+}
+
+/* The descriptor whose events the operation waits for. */
+static inline int filch_op_fd(const filch_op *op)
+{
+    return filch_op_is(op, FILCH_OP_TWO_FDS) ? filch_splice_fd(op) : op->fd;
+}
+
+/* ---- opening: op_path.c ------------------------------------------------------------------------------ */
+
+/* An open that may wait for the disk but not for another process: neither for the other end of a FIFO
+ * nor for the holder of a lease. -EAGAIN: it would have to. For threads that may block. */
+ssize_t filch_op_open(filch_op *op);
+
+/* The open was tried, or called by filch_op_open, and waits for another process. */
+static inline bool filch_op_waits_to_open(const filch_op *op)
+{
+    return op->result == -EAGAIN && op->stage && filch_op_is(op, FILCH_OP_OPENS);
+}
+
+/* ---- what is quick: quick.c, mount.c ----------------------------------------------------------------- */
+
+/* The route QUICK: make the call at once if it can be expected to be quick. False: it was not made.
+ * An open is not called; it learns, in `bytes`, whether its directory is local, for filch_try_open. */
+bool filch_op_call_quick(filch_pool *pool, filch_op *op);
+
+/* Is the file system with these attributes on this machine? They need AT_STATX_DONT_SYNC only. The
+ * answer is a guess. */
+bool filch_mount_is_local(const struct statx *info);
+
+#endif
