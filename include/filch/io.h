@@ -87,7 +87,8 @@ struct statx;
     X(RENAME, rename)                                                                              \
     X(UNLINK, unlink)                                                                              \
     X(MKDIR, mkdir)                                                                                \
-    X(GETDENTS, getdents)
+    X(GETDENTS, getdents)                                                                          \
+    X(LINK, link)
 
 typedef enum filch_op_code {
     FILCH_OP_NONE,
@@ -283,6 +284,16 @@ FILCH_INLINE filch_op filch_op_renameat(int at, const char *path, int new_at, co
     return op;
 }
 
+/* flags: AT_SYMLINK_FOLLOW; AT_EMPTY_PATH with an empty path: link the descriptor `at` itself. */
+FILCH_INLINE filch_op filch_op_linkat(int at, const char *path, int new_at, const char *new_path,
+                                      int flags)
+{
+    filch_op op = filch_op_make(FILCH_OP_LINK, at, path, (void *)(uintptr_t)new_path, 0, 0,
+                                (unsigned)flags, 0);
+    op.fd2 = new_at;
+    return op;
+}
+
 /* flags: AT_REMOVEDIR. */
 FILCH_INLINE filch_op filch_op_unlinkat(int at, const char *path, int flags)
 {
@@ -440,6 +451,13 @@ FILCH_INLINE int filch_renameat(filch_frame *f, int at, const char *path, int ne
 FILCH_INLINE int filch_rename(filch_frame *f, const char *path, const char *new_path)
 {
     filch_op op = filch_op_renameat(FILCH_CWD, path, FILCH_CWD, new_path, 0);
+    return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
+}
+
+FILCH_INLINE int filch_linkat(filch_frame *f, int at, const char *path, int new_at,
+                              const char *new_path, int flags)
+{
+    filch_op op = filch_op_linkat(at, path, new_at, new_path, flags);
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 

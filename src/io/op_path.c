@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on paths: open, close, statx, rename, unlink, mkdir; and getdents.
+ * Operations on paths: open, close, statx, rename, link, unlink, mkdir; and getdents.
  *
  * A worker may carry out an open or a statx itself if that waits for neither a disk nor a network. So
  * the kernel is asked to look only into its caches (RESOLVE_CACHED), and the file system has to be on
@@ -213,7 +213,7 @@ void filch_fill_statx(const filch_op *op, struct io_uring_sqe *entry)
     entry->statx_flags = op->flags;
 }
 
-/* ---- rename, unlink, mkdir ------------------------------------------------------------------------------ */
+/* ---- rename, link, unlink, mkdir ------------------------------------------------------------------------------ */
 
 ssize_t filch_call_rename(filch_op *op)
 {
@@ -226,6 +226,19 @@ void filch_fill_rename(const filch_op *op, struct io_uring_sqe *entry)
     entry->len = (uint32_t)op->fd2;
     entry->off = (uint64_t)(uintptr_t)op->buffer;
     entry->rename_flags = op->flags;
+}
+
+ssize_t filch_call_link(filch_op *op)
+{
+    return filch_result_of(linkat(op->fd, op->path, op->fd2, op->buffer, (int)op->flags));
+}
+
+void filch_fill_link(const filch_op *op, struct io_uring_sqe *entry)
+{
+    filch_fill_at_path(entry, IORING_OP_LINKAT, op);
+    entry->len = (uint32_t)op->fd2;
+    entry->addr2 = (uint64_t)(uintptr_t)op->buffer;
+    entry->hardlink_flags = op->flags;
 }
 
 ssize_t filch_call_unlink(filch_op *op)

@@ -99,7 +99,7 @@ const char *filch_op_name(const filch_op *op);
 filch_call_fn filch_call_none, filch_call_transfer, filch_call_recv, filch_call_send,
     filch_call_sendmsg, filch_call_accept, filch_call_connect, filch_call_poll, filch_call_splice,
     filch_call_shutdown, filch_call_open, filch_call_close, filch_call_statx, filch_call_fsync,
-    filch_call_rename, filch_call_unlink, filch_call_mkdir, filch_call_getdents;
+    filch_call_rename, filch_call_unlink, filch_call_mkdir, filch_call_getdents, filch_call_link;
 
 /* never: always -EAGAIN. */
 filch_try_fn filch_try_never, filch_try_transfer, filch_try_recv, filch_try_send, filch_try_sendmsg,
@@ -110,7 +110,8 @@ filch_try_fn filch_try_never, filch_try_transfer, filch_try_recv, filch_try_send
 filch_fill_fn filch_fill_never, filch_fill_read, filch_fill_write, filch_fill_readv,
     filch_fill_writev, filch_fill_recv, filch_fill_recvmsg, filch_fill_send, filch_fill_sendmsg,
     filch_fill_accept, filch_fill_connect, filch_fill_poll, filch_fill_splice, filch_fill_open,
-    filch_fill_statx, filch_fill_fsync, filch_fill_rename, filch_fill_unlink, filch_fill_mkdir;
+    filch_fill_statx, filch_fill_fsync, filch_fill_rename, filch_fill_unlink, filch_fill_mkdir,
+    filch_fill_link;
 
 /* in, out: POLLIN, POLLOUT. stream_in, stream_out: the same at the position, nothing at an offset. */
 filch_events_fn filch_events_none, filch_events_in, filch_events_out, filch_events_stream_in,

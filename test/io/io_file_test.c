@@ -53,6 +53,36 @@ TEST(files_are_made_written_read_renamed_and_removed)
     use_files(NULL, NULL);
 }
 
+static void link_files(filch_frame *f, void *arg)
+{
+    struct statx info;
+    (void)arg;
+
+    int at = filch_open(f, directory, O_RDONLY | O_DIRECTORY, 0);
+    CHECK(at >= 0);
+    CHECK(filch_close(f, filch_openat(f, at, "one", O_WRONLY | O_CREAT, 0600)) == 0);
+    CHECK(symlinkat("one", at, "symbolic") == 0);
+
+    CHECK(filch_linkat(f, at, "one", at, "two", 0) == 0);
+    CHECK(filch_linkat(f, at, "one", at, "two", 0) == -EEXIST);
+    CHECK(filch_linkat(f, at, "none", at, "three", 0) == -ENOENT);
+    CHECK(filch_linkat(f, at, "symbolic", at, "three", AT_SYMLINK_FOLLOW) == 0);
+    CHECK(filch_statx(f, at, "three", AT_SYMLINK_NOFOLLOW, STATX_NLINK, &info) == 0);
+    CHECK(S_ISREG(info.stx_mode) && info.stx_nlink == 3);
+    filch_op op = filch_op_linkat(at, "one", at, "four", 1 << 30);
+    CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == -EINVAL);
+
+    CHECK(filch_unlinkat(f, at, "one", 0) == 0 && filch_unlinkat(f, at, "two", 0) == 0);
+    CHECK(filch_unlinkat(f, at, "three", 0) == 0 && filch_unlinkat(f, at, "symbolic", 0) == 0);
+    CHECK(filch_close(f, at) == 0);
+}
+
+TEST(a_file_gets_a_second_name)
+{
+    on_pools(link_files, NULL);
+    link_files(NULL, NULL);
+}
+
 static void send_files(filch_frame *f, void *arg)
 {
     char path[64], buffer[100];
@@ -397,6 +427,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
+        cmocka_unit_test(a_file_gets_a_second_name),
         cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),
         cmocka_unit_test(an_open_that_says_so_does_not_wait),
         cmocka_unit_test(an_open_that_waits_for_a_lease_holds_up_no_worker),
