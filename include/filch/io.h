@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Input and output that costs no thread: calls that look blocking, and suspend the task.
+ * Input and output for tasks: calls that look blocking, but suspend the task and not its thread.
  *
- *     FILCH_TASK(int, serve, (int, fd))                    one connection, straight on
+ *     FILCH_TASK(int, serve, (int, fd))                    one connection
  *     {
  *         char buffer[4096];
  *         ssize_t got, err = 0;
@@ -11,15 +11,31 @@
  *         return filch_close(FILCH_HERE, fd);
  *     }
  *
- * While a task waits for the kernel its worker runs others, and what the task has forked can be stolen. All calls take the handle `f` (that of a scope's task, FILCH_HERE in a
- * FILCH_TASK); with NULL, on a thread of one's own, they block that thread. They return what the system call of that name does, or -errno; errno is not used. None fails with -EINTR. Sends
- * raise no SIGPIPE: -EPIPE says it; writes do, as write(2). Like the system calls they may do less than asked for, but for those that end in _all.
+ * While a task waits for the kernel, its worker runs other tasks, and thieves can steal what the
+ * task has forked. Each call takes the frame `f` of the calling task: FILCH_HERE in a FILCH_TASK,
+ * or the argument of a scope's task. With NULL, on a thread of your own, the call blocks that
+ * thread.
  *
- * A task whose scope is cancelled gets -ECANCELED (filch/scope.h), one whose deadline has passed -ETIMEDOUT, one for whose forks there is no memory -ENOMEM (filch/wait.h); then the operation has been taken back, and the buffer is the caller's
- * again. If it was too late to take it back, its result is returned, so that no byte is lost. An operation that need not wait succeeds in a cancelled task, too; but after 16 of
- * them a task lets others run (filch_yield), and if it is cancelled by then, the next is not carried out: -ECANCELED. filch_close closes in any case, and need not be shielded.
+ * What a call returns
+ *   - What the system call of that name returns, or -errno. errno is not used.
+ *   - Like the system call it may do less than asked for. Calls that end in _all do not.
+ *   - No call fails with -EINTR.
+ *   - A send to a closed connection returns -EPIPE and raises no SIGPIPE. A write does, as
+ *     write(2).
  *
- * Each call is an operation that is run at once. With the operation itself in hand it can have a deadline, and several can be in flight:
+ * Cancellation and deadlines
+ *   - -ECANCELED: the task's scope is cancelled (filch/scope.h). -ETIMEDOUT: the deadline has
+ *     passed. -ENOMEM, while the task waits: there is no memory for what it has forked.
+ *   - In all three cases the operation has been cancelled, and its buffer belongs to the caller
+ *     again. If it was too late to cancel the operation, its result is returned: no byte is lost.
+ *   - An operation that need not wait succeeds in a cancelled task, too. But after 16 of them in a
+ *     row the task yields (filch_yield). If the task is cancelled by then, the next operation is
+ *     not carried out: -ECANCELED.
+ *   - filch_close closes in any case, and need not be shielded.
+ *
+ * Several in flight
+ *   Each call is an operation (filch_op) that is run at once. With the operation itself you can set
+ *   a deadline, and have several in flight:
  *
  *     filch_op op = filch_op_recv(fd, buffer, sizeof buffer, 0);
  *     ssize_t got = filch_op_run(f, &op, filch_after_ms(500));             with a deadline
@@ -27,21 +43,43 @@
  *     filch_op in = filch_op_pread(from, a, n, offset), out = filch_op_pwrite(to, b, n, offset);
  *     filch_op_start(f, &in);                                              both at once
  *     filch_op_start(f, &out);
- *     ssize_t got = filch_op_wait(f, &in, FILCH_NO_DEADLINE), put = filch_op_wait(f, &out, FILCH_NO_DEADLINE);
+ *     ssize_t got = filch_op_wait(f, &in, FILCH_NO_DEADLINE);
+ *     ssize_t put = filch_op_wait(f, &out, FILCH_NO_DEADLINE);
  *
- * How it is done is chosen for each pool when it first does I/O: by io_uring, a ring for each worker; where the kernel or a container refuses that, by epoll, with system calls that do not
- * block, and threads for files (filch/blocking.h); or by epoll on a thread of its own. The environment variable FILCH_IO asks for one of them: uring, epoll, threads. The results are the same. A pool
- * that does no I/O has no ring, no thread and no signal handler for it. With rings, SIGURG is the library's: a worker that computes while operations complete on its ring gets it from one that is idle.
- * A handler that was there before is called for all others.
+ * How it is carried out: FILCH_IO
+ *   A pool chooses when it first does I/O. The environment variable FILCH_IO asks for one of:
+ *   - uring: io_uring, one ring per worker. The default.
+ *   - epoll: system calls that do not block, epoll, and threads for files (filch/blocking.h). Also
+ *     used where the kernel or a container refuses io_uring.
+ *   - threads: the same, but a thread of its own waits in epoll instead of idle workers.
+ *   The results are the same. A pool that does no I/O has no ring, no thread and no signal handler
+ *   for it.
  *
- * A worker does not wait for a disk or a network, but in these: the entries of a directory, and the attributes of one, of a file system of this machine, as long as they come quickly (src/io/README.md); a close of a file of
- * a network file system, which writes back what is left; and whatever is closed by close(2) instead, if its number is then a directory elsewhere.
+ *   With rings, SIGURG belongs to the library: an idle worker sends it to a worker that computes
+ *   while operations complete on its ring. A handler that was installed before gets all other
+ *   SIGURG.
  *
- * struct statx is that of sys/stat.h, which has it for programs that define _GNU_SOURCE; events of filch_poll are those of poll.h.
+ * Where a worker may wait for a disk or a network
+ *   - Entries of a directory, and attributes of a name in it, on a local file system, as long as
+ *     they come quickly (src/io/README.md).
+ *   - A close of a file on a network file system, which writes back what is left.
+ *   - A directory whose number was closed by close(2) instead of filch_close, if the number is now
+ *     a directory on a network file system.
  *
- * The descriptors may be blocking or not; with epoll, and on a plain thread with a deadline, a socket that is connected becomes non-blocking while it is, and one that is accepted from for good: another
- * task or process may be accepting from it, which would block if it were undone. Close a descriptor with filch_close, which takes back what is in flight on it in this pool; that returns -ECANCELED then,
- * though its task is not cancelled. (Of splices on rings only from Linux 6.6 on.) It waits for a call on a file that a thread has begun with. With a NULL handle, or from a task of another pool, it takes nothing back: then wait for what is in flight first.
+ * Descriptors
+ *   - They may be blocking or non-blocking.
+ *   - With epoll, and on a plain thread with a deadline, a socket is non-blocking while it
+ *     connects. A listener becomes non-blocking for good: another task or process may be accepting
+ *     from it, and would block if that were undone.
+ *   - Close descriptors with filch_close. It cancels what is in flight on the descriptor in this
+ *     pool. Those operations return -ECANCELED though their task is not cancelled. For splices on
+ *     rings that needs Linux 6.6.
+ *   - filch_close waits for a call on a file that a thread has begun with.
+ *   - With a NULL frame, or from a task of another pool, filch_close cancels nothing: first wait
+ *     for what is in flight.
+ *
+ * struct statx is that of sys/stat.h, for programs that define _GNU_SOURCE. Events of filch_poll
+ * are those of poll.h.
  */
 #ifndef FILCH_IO_H
 #define FILCH_IO_H
@@ -63,9 +101,9 @@ extern "C" {
 struct addrinfo;
 struct statx;
 
-/* ---- operations -------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
-/* What an operation does, its name in a dump. */
+/* Each operation: its code, and its name in a dump. Append only: codes are part of the ABI. */
 #define FILCH_OPS(X)                                                                               \
     X(READ, read)                                                                                  \
     X(WRITE, write)                                                                                \
@@ -98,14 +136,15 @@ typedef enum filch_op_code {
         FILCH_OP_COUNT
 } filch_op_code;
 
-/* One operation. It and all it points to stay where they are until it is complete. Made by the functions below; its members are the library's. */
+/* One operation. It and all that it points to stay in place until it is complete. Made by the
+ * functions below; its members belong to the library. */
 typedef struct filch_op filch_op;
 struct filch_op {
     unsigned char code;
-    unsigned char stage, is_cancelled, is_patient; /* of whoever carries it out */
+    unsigned char stage, is_cancelled, is_patient; /* of the route that carries it out */
     int fd, fd2;
     unsigned flags, mode;
-    uint32_t closings; /* of its descriptors, before it was started */
+    uint32_t closings; /* filch_close calls on its descriptors before it was started */
     const void *path;
     void *buffer;
     size_t bytes;
@@ -117,26 +156,35 @@ struct filch_op {
     filch_op *next, *target;
 };
 
-/* Start it, and wait for its end: what the calls further down do. */
+/* Start it, and wait until it is complete: what the calls further down do. */
 FILCH_API ssize_t filch_op_run(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
-/* Start it, and go on. It is waited for by the same task, before that ends. With NULL for f it is carried out at once; and so, as a call that the task waits for here, is a read or write at the position of a file, or a write to a device, that would have to wait: their order is kept. Where there is no thread, or no
- * memory, it may wait here, too. 0, or -EINVAL: there is no such operation, or this one
- * has been started and not waited for. */
+/*
+ * Start it, and go on. The same task has to wait for it before the task ends. Returns 0, or
+ * -EINVAL: there is no such operation, or it was started and not waited for.
+ *
+ * The call may wait
+ *   - with NULL for f: the operation is carried out at once;
+ *   - if the operation reads or writes at the position of a file, or writes to a device, and has to
+ *     wait: such operations keep their order;
+ *   - where there is no thread, or no memory.
+ */
 FILCH_API int filch_op_start(filch_frame *f, filch_op *op);
 
-/* Wait for its end. On -ETIMEDOUT and -ECANCELED, too, it is over. */
+/* Wait until it is complete. After -ETIMEDOUT and -ECANCELED it is, too: it was cancelled. -EINVAL:
+ * it was not started. -EOWNERDEAD: in the child of a fork(), for an operation of the parent. */
 FILCH_API ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
-/* Take back one that was started: its wait returns -ECANCELED, unless it is complete. It still has to be waited for. */
+/* Cancel an operation that was started: its wait returns -ECANCELED, unless it is complete. The
+ * task still has to wait for it. */
 FILCH_API void filch_op_cancel(filch_frame *f, filch_op *op);
 
-/* Has it ended, so that filch_op_wait returns at once? */
+/* Is it complete, so that filch_op_wait returns at once? */
 FILCH_API bool filch_op_is_done(filch_op *op);
 
-/* ---- how to make them -------------------------------------------------------------------------- */
+/* ---- how to make them ------------------------------------------------------------------------ */
 
-/* AT_FDCWD, also where the compiler is strict: the current directory. */
+/* The current directory: AT_FDCWD, which a strict compiler does not declare. */
 #define FILCH_CWD (-100)
 
 /* The position of the file itself, as for read(2). */
@@ -192,7 +240,9 @@ FILCH_INLINE filch_op filch_op_pwritev(int fd, const struct iovec *parts, int co
                          0, 0);
 }
 
-/* flags: as for recv(2) and send(2). With MSG_DONTWAIT it does not wait. With MSG_WAITALL, of a stream, it waits until the buffer is full: fewer bytes are the last ones before the end, an error, a deadline or a cancellation. */
+/* flags: as for recv(2) and send(2). With MSG_DONTWAIT it does not wait. With MSG_WAITALL on a
+ * stream it waits until the buffer is full: fewer bytes are the last ones before the end of the
+ * stream, an error, a deadline or a cancellation. */
 FILCH_INLINE filch_op filch_op_recv(int fd, void *buffer, size_t bytes, int flags)
 {
     return filch_op_make(FILCH_OP_RECV, fd, NULL, buffer, bytes, 0, (unsigned)flags, 0);
@@ -215,26 +265,30 @@ FILCH_INLINE filch_op filch_op_sendmsg(int fd, const struct msghdr *message, int
                          (unsigned)flags, 0);
 }
 
-/* The result is the descriptor of the connection. flags: SOCK_NONBLOCK; it is closed on exec in any case. `address` and `length` as for accept(2), or NULL. */
+/* The result is the descriptor of the connection, which is closed on exec. flags: SOCK_NONBLOCK.
+ * `address` and `length`: as for accept(2), or NULL. */
 FILCH_INLINE filch_op filch_op_accept(int fd, struct sockaddr *address, socklen_t *length,
                                       int flags)
 {
     return filch_op_make(FILCH_OP_ACCEPT, fd, length, address, 0, 0, (unsigned)flags, 0);
 }
 
-/* To a socket of this machine (AF_UNIX) whose listener has no room in its queue: it waits, or if the socket is non-blocking, the result is -EAGAIN as of connect(2). */
+/* If the address is AF_UNIX and the queue of the listener is full, it waits. If the socket is
+ * non-blocking, it returns -EAGAIN instead, as connect(2). */
 FILCH_INLINE filch_op filch_op_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
     return filch_op_make(FILCH_OP_CONNECT, fd, address, NULL, length, 0, 0, 0);
 }
 
-/* The result is which of the events (POLLIN, ...) have come; a hang-up (POLLHUP) and an error (POLLERR) do so unasked. */
+/* The result is which of the events (POLLIN, ...) have come. A hang-up (POLLHUP) and an error
+ * (POLLERR) are reported unasked. */
 FILCH_INLINE filch_op filch_op_poll(int fd, unsigned events)
 {
     return filch_op_make(FILCH_OP_POLL, fd, NULL, NULL, 0, 0, events, 0);
 }
 
-/* As splice(2); offsets of a pipe are FILCH_FILE_POSITION; with SPLICE_F_NONBLOCK it does not wait. A socket that is spliced to becomes non-blocking, and stays so. */
+/* As splice(2). The offset of a pipe is FILCH_FILE_POSITION. With SPLICE_F_NONBLOCK it does not
+ * wait. A socket that is spliced to becomes non-blocking, and stays so. */
 FILCH_INLINE filch_op filch_op_splice(int from, uint64_t from_offset, int to, uint64_t to_offset,
                                       size_t bytes, unsigned flags)
 {
@@ -249,8 +303,9 @@ FILCH_INLINE filch_op filch_op_shutdown(int fd, int how)
     return filch_op_make(FILCH_OP_SHUTDOWN, fd, NULL, NULL, 0, 0, (unsigned)how, 0);
 }
 
-/* A path is relative to the directory `at`, or with AT_FDCWD, here FILCH_CWD, to the current one. The descriptor is closed on exec. One of a FIFO waits for its other end, as open(2), and one of a file that somebody has a lease on
- * for that; what comes is seen after 10 ms at most. */
+/* A path is relative to the directory `at`, or with FILCH_CWD to the current directory. The
+ * descriptor is closed on exec. As open(2), it waits for the other end of a FIFO, and for the
+ * holder of a lease on the file. It notices within 10 ms that it can go on. */
 FILCH_INLINE filch_op filch_op_openat(int at, const char *path, int flags, mode_t mode)
 {
     return filch_op_make(FILCH_OP_OPEN, at, path, NULL, 0, 0, (unsigned)flags, (unsigned)mode);
@@ -261,7 +316,7 @@ FILCH_INLINE filch_op filch_op_close(int fd)
     return filch_op_make(FILCH_OP_CLOSE, fd, NULL, NULL, 0, 0, 0, 0);
 }
 
-/* As statx(2); with an empty path and AT_EMPTY_PATH, of the descriptor. */
+/* As statx(2); with an empty path and AT_EMPTY_PATH, of the descriptor `at`. */
 FILCH_INLINE filch_op filch_op_statx(int at, const char *path, int flags, unsigned mask,
                                      struct statx *result)
 {
@@ -305,15 +360,15 @@ FILCH_INLINE filch_op filch_op_mkdirat(int at, const char *path, mode_t mode)
     return filch_op_make(FILCH_OP_MKDIR, at, path, NULL, 0, 0, 0, (unsigned)mode);
 }
 
-/* Entries of a directory, as getdents64(2) writes them; filch_dir below reads them. */
+/* Entries of a directory in the form of getdents64(2), which filch_dir below reads. */
 FILCH_INLINE filch_op filch_op_getdents(int fd, void *buffer, size_t bytes)
 {
     return filch_op_make(FILCH_OP_GETDENTS, fd, NULL, buffer, bytes, 0, 0, 0);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Each is filch_op_run of the operation of that name, without a deadline. */
+/* Each runs the operation of that name without a deadline: filch_op_run. */
 
 FILCH_INLINE ssize_t filch_read(filch_frame *f, int fd, void *buffer, size_t bytes)
 {
@@ -485,24 +540,27 @@ FILCH_INLINE int filch_mkdir(filch_frame *f, const char *path, mode_t mode)
     return (int)filch_op_run(f, &op, FILCH_NO_DEADLINE);
 }
 
-/* The whole buffer, however many system calls that takes. Returns `bytes`, or -errno; then some of it may have been written. -EIO: the system call wrote nothing, and said nothing. */
+/* Write the whole buffer, however many system calls that takes. Returns `bytes`, or -errno; then
+ * some of it may have been written. -EIO: the system call wrote nothing and reported no error. */
 FILCH_API ssize_t filch_write_all(filch_frame *f, int fd, const void *buffer, size_t bytes);
 FILCH_API ssize_t filch_send_all(filch_frame *f, int fd, const void *buffer, size_t bytes,
                                  int flags);
 
-/* Until the buffer is full, or there is no more: then less than `bytes`. */
+/* Read until the buffer is full. Fewer than `bytes`: there are no more. Or -errno. */
 FILCH_API ssize_t filch_read_all(filch_frame *f, int fd, void *buffer, size_t bytes);
 
-/* So many bytes of a file to a socket or a pipe, from this offset on. Returns how many; fewer: the file has no more. */
+/* Copy bytes of a file, from this offset on, to a socket or a pipe. Returns their number; fewer
+ * than `bytes`: the file has no more. Or -errno. */
 FILCH_API ssize_t filch_sendfile(filch_frame *f, int to, int from, uint64_t offset, size_t bytes);
 
-/* As getaddrinfo(3), whose results it returns; EAI_CANCELED when the task was cancelled before it began. freeaddrinfo(3) frees the list. */
+/* As getaddrinfo(3), with the same results; EAI_CANCELED: the task was cancelled before the call
+ * began. freeaddrinfo(3) frees the list. */
 FILCH_API int filch_getaddrinfo(filch_frame *f, const char *host, const char *service,
                                 const struct addrinfo *hints, struct addrinfo **list);
 
-/* ---- directories ------------------------------------------------------------------------------- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
-/* Entries of a directory, without "." and "..", in no order. */
+/* The entries of a directory without "." and "..", in no order. */
 typedef struct filch_dir {
     int fd;
     void *buffer;
@@ -510,23 +568,23 @@ typedef struct filch_dir {
 } filch_dir;
 
 typedef struct filch_dirent {
-    const char *name; /* until the next call */
+    const char *name; /* valid until the next call */
     uint64_t inode;
-    unsigned char
-        type; /* DT_REG, DT_DIR, ... of dirent.h; DT_UNKNOWN where the file system does not say */
+    unsigned char type; /* DT_REG, ... of dirent.h; DT_UNKNOWN: the file system does not say */
 } filch_dirent;
 
 /* 0 or -errno. */
 FILCH_API int filch_dir_open(filch_frame *f, filch_dir *dir, int at, const char *path);
 
-/* 1: there is an entry; 0: there is none any more; or -errno. */
+/* 1: an entry; 0: there are no more; or -errno. */
 FILCH_API int filch_dir_next(filch_frame *f, filch_dir *dir, filch_dirent *entry);
 
 FILCH_API void filch_dir_close(filch_frame *f, filch_dir *dir);
 
-/* ---- how ----------------------------------------------------------------------------------------- */
+/* ---- how ------------------------------------------------------------------------------------- */
 
-/* How the pool does its I/O, or would: "uring", "epoll", "threads". NULL: no pool. */
+/* How the pool does its I/O, or would do it: "uring", "epoll", "threads". NULL: no pool, or no
+ * memory. */
 FILCH_API const char *filch_pool_io(filch_pool *pool);
 
 #ifdef __cplusplus

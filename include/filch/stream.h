@@ -9,21 +9,31 @@
  *             filch_close(f, fd);
  *     filch_stream_close(f, &incoming);
  *
- * (Tasks that have not begun when their scope is cancelled do not run: a server that goes on after that keeps a list of what they were to close, or lets them
- * begin in a scope of their own that is not cancelled.)
- *
  *     filch_stream bytes;
  *     filch_stream_recv(&bytes, fd, 0);
  *     while ((got = filch_stream_next(f, &bytes, filch_after_ms(5000))) > 0)
  *         filch_send_all(f, fd, bytes.data, (size_t)got, 0);
  *     filch_stream_close(f, &bytes);
  *
- * With io_uring, one request of the first call of filch_stream_next goes on and on (multishot), and bytes are put into buffers of the worker's ring: a connection that nobody writes to has none. What comes before
- * it is asked for is kept; if that gets to be much (16), the request is taken back until it has been fetched, so that a listener's queue or a sender's window fills up, as it should. In the other ways of
- * doing I/O (filch/io.h), and on a plain thread, each call of filch_stream_next is an accept or a recv; the results are the same.
+ * If the scope is cancelled, tasks that have not begun do not run, and their descriptors stay open.
+ * A server that goes on after that keeps a list of those descriptors, or lets its tasks begin in
+ * another scope that is not cancelled.
  *
- * A stream is used by one task at a time, and stays where it is while it is open. Do not accept or receive from its descriptor otherwise. Its descriptor is closed after filch_stream_close; a filch_close by another task ends the
- * wait in filch_stream_next with -ECANCELED.
+ * How it is carried out
+ *   - With io_uring, the first filch_stream_next starts one request that completes again and again
+ *     (multishot). Bytes are put into buffers of the worker's ring: a silent connection has none.
+ *   - What comes before the task asks for it is kept. When 16 connections or pieces of bytes are
+ *     kept, the request is cancelled until the task has taken them, so that the listener's queue or
+ *     the sender's window fills up, as it should. What the kernel has by then comes all the same:
+ *     connections, as many as were in the listener's queue.
+ *   - In the other ways of doing I/O (filch/io.h), and on a plain thread, each filch_stream_next is
+ *     an accept or a recv. The results are the same.
+ *
+ * Rules
+ *   - One task at a time uses a stream, and the stream stays in place while it is open.
+ *   - Do not accept or receive from its descriptor otherwise.
+ *   - Close the descriptor after filch_stream_close. If another task closes it with filch_close
+ *     before, the wait in filch_stream_next ends with -ECANCELED.
  */
 #ifndef FILCH_STREAM_H
 #define FILCH_STREAM_H
@@ -34,17 +44,17 @@
 extern "C" {
 #endif
 
-/* One that has come. */
+/* A completion that no task has taken yet. */
 typedef struct filch_stream_item {
     int result;
     unsigned buffer;
 } filch_stream_item;
 
 typedef struct filch_stream {
-    const void *data; /* what filch_stream_next has received, until the next call */
+    const void *data; /* what filch_stream_next has received; valid until the next call */
 
-    /* The rest is the library's: src/io/stream.h. First what each piece touches. */
-    unsigned held; /* the buffer that data is in */
+    /* The rest belongs to the library: src/io/stream.h. First what each completion touches. */
+    unsigned held; /* the buffer of the ring that data is in */
     unsigned char code, is_plain, is_counted;
     void *source;
     filch_atomic_u32 lock, count;
@@ -54,30 +64,40 @@ typedef struct filch_stream {
     void *waiter;
     uint64_t turn;
     filch_stream_item few[4];
-    filch_op op; /* the request that goes on */
+    filch_op op; /* the multishot request */
 
     int fd;
     unsigned flags;
-    void *own_buffer; /* one that data is in instead */
-    filch_op stop;    /* the request to take the other back, when too much has come */
+    void *own_buffer; /* a buffer of its own that data is in instead */
+    filch_op stop;    /* the request that cancels `op` when too much has come */
 } filch_stream;
 
-/* Connections that come to a socket that listens. flags: SOCK_NONBLOCK. Nothing is asked for before the first filch_stream_next. */
+/* Connections of a listening socket. flags: SOCK_NONBLOCK. Nothing is asked for before the first
+ * filch_stream_next. */
 FILCH_API void filch_stream_accept(filch_stream *stream, int fd, int flags);
 
-/* Bytes, or datagrams of at most FILCH_STREAM_BYTES, that come from a socket. flags: as for recv(2), but MSG_DONTWAIT, MSG_WAITALL and MSG_PEEK are of no use. */
+/* Bytes, or datagrams of at most FILCH_STREAM_BYTES, of a socket. flags: as for recv(2);
+ * MSG_DONTWAIT, MSG_WAITALL and MSG_PEEK are of no use. */
 FILCH_API void filch_stream_recv(filch_stream *stream, int fd, int flags);
 
 /* The most that one call of filch_stream_next receives. */
 #define FILCH_STREAM_BYTES 4096
 
 /*
- * The next one: a descriptor, closed on exec; or how many bytes there are at stream->data, 0 at the end. Or -errno; then another call goes on, if the descriptor allows. -ETIMEDOUT: none has come until then (or, of the first call on a ring, none was seen: it only asks);
- * -ECANCELED: the task is cancelled, or another has closed the descriptor. What comes then is kept for the next call. -ENOMEM: something came, and there was no memory to keep it; of bytes no more come then.
+ * The next connection: its descriptor, closed on exec. Or the next bytes: their number, at
+ * stream->data; 0 at the end of the stream. Or -errno, after which another call goes on, if the
+ * descriptor allows:
+ *   -ETIMEDOUT   nothing has come before the deadline. The first call on a ring only starts the
+ *                request, and may not see what was there before.
+ *   -ECANCELED   the task is cancelled, or another task has closed the descriptor.
+ *   -ENOMEM      something came, and there was no memory to keep it. No more bytes come then;
+ *                connections do.
+ * What comes after -ETIMEDOUT and -ECANCELED is kept for the next call.
  */
 FILCH_API ssize_t filch_stream_next(filch_frame *f, filch_stream *stream, uint64_t deadline_ns);
 
-/* Take the request back. By a task, if a task has used it. Connections that came and were not asked for are closed, and such bytes are gone. The descriptor stays open. */
+/* Cancel the request. If a task has used the stream, a task has to close it. Connections that no
+ * call has returned are closed, and such bytes are lost. The descriptor stays open. */
 FILCH_API void filch_stream_close(filch_frame *f, filch_stream *stream);
 
 #ifdef __cplusplus

@@ -20,8 +20,8 @@ ssize_t filch_poll_fd(int fd, unsigned events, int timeout_ms)
                                       : one.revents;
 }
 
-/* -EAGAIN from a call that blocks: the descriptor itself is non-blocking. The caller has not asked for
- * that, so poll. */
+/* -EAGAIN from a call that blocks: the descriptor itself is non-blocking. The caller has not asked
+ * for that, so poll. */
 static bool has_to_poll(const filch_op *op, ssize_t result)
 {
     return result == -EAGAIN && !filch_op_is_dontwait(op) && filch_op_events(op);
@@ -31,7 +31,7 @@ ssize_t filch_op_call(filch_op *op)
 {
     for (;;) {
         ssize_t result = filch_op_row_of(op)->call(op);
-        if (filch_op_is(op, FILCH_OP_ONCE))
+        if (filch_op_has(op, FILCH_TRAIT_ONCE))
             return result;
         if (result == -EAGAIN)
             filch_op_find_side(op);
@@ -56,7 +56,8 @@ static bool wait_until(const filch_op *op, uint64_t left_ns, int pause_ms)
 
 ssize_t filch_op_call_until(filch_op *op, uint64_t deadline_ns)
 {
-    bool is_splice = filch_op_is(op, FILCH_OP_TWO_FDS), is_open = filch_op_is(op, FILCH_OP_OPENS);
+    bool is_splice = filch_op_has(op, FILCH_TRAIT_TWO_FDS),
+         is_open = filch_op_has(op, FILCH_TRAIT_OPENS);
     int pause_ms = 1;
 
     if (deadline_ns == FILCH_NO_DEADLINE ||
@@ -88,7 +89,7 @@ ssize_t filch_op_try(filch_op *op, bool is_ready)
 
     do
         result = row->try(op, is_ready);
-    while (result == -EINTR && !(row->traits & FILCH_OP_ONCE));
+    while (result == -EINTR && !(row->traits & FILCH_TRAIT_ONCE));
     return result;
 }
 
@@ -96,5 +97,5 @@ bool filch_op_try_at_once(filch_op *op)
 {
     op->result = filch_op_try(op, false);
     return (op->result != -EAGAIN && !filch_op_needs_ready_fd(op)) ||
-           filch_op_is(op, FILCH_OP_FINAL) || filch_op_is_dontwait(op);
+           filch_op_has(op, FILCH_TRAIT_FINAL) || filch_op_is_dontwait(op);
 }

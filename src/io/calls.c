@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that consist of several operations, or of none: whole buffers, files into sockets, directories,
- * names.
+ * Calls that consist of several operations, or of none: whole buffers, files into sockets,
+ * directories, names.
  */
 #include "base/memory.h"
 
@@ -14,7 +14,7 @@
 #define DIR_BYTES ((size_t)32 << 10)
 #define COPY_BYTES ((size_t)64 << 10)
 
-/* ---- whole buffers --------------------------------------------------------------------------------- */
+/* ---- whole buffers --------------------------------------------------------------------------- */
 
 ssize_t filch_write_all(filch_frame *f, int fd, const void *buffer, size_t bytes)
 {
@@ -78,7 +78,7 @@ ssize_t filch_sendfile(filch_frame *f, int to, int from, uint64_t offset, size_t
     return err ? err : (ssize_t)done;
 }
 
-/* ---- directories ------------------------------------------------------------------------------------ */
+/* ---- directories ----------------------------------------------------------------------------- */
 
 /* As the kernel writes it. */
 struct entry {
@@ -134,7 +134,7 @@ void filch_dir_close(filch_frame *f, filch_dir *dir)
     dir->buffer = NULL;
 }
 
-/* ---- names ------------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 typedef struct query {
     const char *host, *service;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The routes RETRY and THREAD. The task carries the operation out itself, and is suspended in between.
- * If the task goes on instead (filch_op_start), a task of its own does so, the carrier.
+ * The routes RETRY and THREAD. The task carries the operation out itself, and is suspended in
+ * between. If the task goes on instead (filch_op_start), a task of its own does so, the carrier.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -33,8 +33,8 @@ static int pause_until(filch_frame *f, uint64_t *pause_ns, uint64_t deadline_ns)
                : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
 }
 
-/* From here to end_use the descriptor is not closed by filch_close, if there is an epoll to count with.
- * 0; -ECANCELED: it was closed since the operation was started; or -errno. */
+/* From here to end_use the descriptor is not closed by filch_close, if there is an epoll to count
+ * with. 0; -ECANCELED: it was closed since the operation was started; or -errno. */
 static int begin_use(filch_io *io, filch_epoll *epoll, const filch_op *op)
 {
     if (epoll)
@@ -48,7 +48,7 @@ static void end_use(filch_epoll *epoll, const filch_op *op)
         filch_epoll_end_try(epoll, op);
 }
 
-/* ---- THREAD ------------------------------------------------------------------------------------------ */
+/* ---- THREAD ---------------------------------------------------------------------------------- */
 
 typedef struct call {
     filch_io *io;
@@ -58,8 +58,8 @@ typedef struct call {
     filch_epoll *epoll; /* keeps op->fd from being closed during the call; NULL: nothing does */
 } call;
 
-/* If the descriptor was closed before this begins, its number may be another file by now. After that
- * the call has a descriptor of its own, or a close waits for it. */
+/* If the descriptor was closed before this begins, its number may be another file by now. After
+ * that the call has a descriptor of its own, or a close waits for it. */
 static int call_on_thread(void *arg)
 {
     const call *c = arg;
@@ -70,15 +70,15 @@ static int call_on_thread(void *arg)
     if (op->result)
         return 0;
     op->fd = c->own_fd >= 0 ? c->own_fd : fd;
-    op->result = filch_op_is(op, FILCH_OP_OPENS) ? filch_op_open(op)
-                                                 : filch_op_call_until(op, c->deadline_ns);
+    op->result = filch_op_has(op, FILCH_TRAIT_OPENS) ? filch_op_open(op)
+                                                     : filch_op_call_until(op, c->deadline_ns);
     op->fd = fd;
     end_use(c->epoll, op);
     return 0;
 }
 
-/* A duplicate of the descriptor; -1: none. Files and block devices may have locks of fcntl(2), which
- * end when any descriptor of the file is closed: they are not duplicated. */
+/* A duplicate of the descriptor; -1: none. Files and block devices may have locks of fcntl(2),
+ * which end when any descriptor of the file is closed: they are not duplicated. */
 static int duplicate(int fd)
 {
     struct statx info;
@@ -87,14 +87,14 @@ static int duplicate(int fd)
     return may_have_locks ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
-/* If the task is cancelled, its deadline passes, or its descriptor is closed before a thread has begun
- * with the call, the call is not made. */
+/* If the task is cancelled, its deadline passes, or its descriptor is closed before a thread has
+ * begun with the call, the call is not made. */
 static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
     call c = {.io = io, .op = op, .deadline_ns = deadline_ns, .own_fd = duplicate(op->fd)};
 
-    /* Without a duplicate it is a file. It waits for a disk, and a close can wait for that. A terminal
-     * may be stopped for ever. */
+    /* Without a duplicate it is a file. It waits for a disk, and a close can wait for that. A
+     * terminal may be stopped for ever. */
     if (c.own_fd < 0 && op->fd >= 0)
         c.epoll = filch_io_epoll(io);
     filch_io_count_op(io->pool, op, 1);
@@ -114,7 +114,7 @@ static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t d
         close(c.own_fd);
 }
 
-/* ---- RETRY ------------------------------------------------------------------------------------------- */
+/* ---- RETRY ----------------------------------------------------------------------------------- */
 
 static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
@@ -146,7 +146,7 @@ void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, filch_route 
         try_until(f, io, op, deadline_ns);
 }
 
-/* ---- by a task of its own ---------------------------------------------------------------------------- */
+/* ---- by a task of its own -------------------------------------------------------------------- */
 
 typedef struct carrier {
     filch_scope scope; /* of the carrier's task alone: to cancel it */

@@ -2,9 +2,9 @@
 /*
  * The route EPOLL: system calls that do not block, and epoll to know when to try again.
  *
- * An operation that would block goes into the list of its descriptor, and the descriptor is armed for
- * one event. The thread that gets the event takes the operations that the event is for off the list, and
- * tries them. That is
+ * An operation that would block goes into the list of its descriptor, and the descriptor is armed
+ * for one event. The thread that gets the event takes the operations that the event is for off the
+ * list, and tries them. That is
  *   - an idle worker, one at a time, or the thread of the instance, if it has one;
  *   - now and then a busy worker;
  *   - the lookout, for workers that compute.
@@ -13,12 +13,12 @@
  *        |                                   |
  *        '--- cancelled: complete            '--- any other result: complete
  *
- * Lists and marks are under one lock; operations are tried outside of it. An operation that is cancelled
- * while it is being tried is marked, and does not get into a list again.
+ * Lists and marks are under one lock; operations are tried outside of it. An operation that is
+ * cancelled while it is being tried is marked, and does not get into a list again.
  *
- * `tries` counts who is trying something on a descriptor: one for the event that is being handled, one
- * for each splice on its other side, and one for each call that a thread makes on a file (carry.c). As
- * long as there are any,
+ * `tries` counts who is trying something on a descriptor: one for the event that is being handled,
+ * one for each splice on its other side, and one for each call that a thread makes on a file
+ * (carry.c). As long as there are any,
  *   - the descriptor is not armed, so one thread at a time tries its operations;
  *   - a close waits: a later try would be on another file.
  */
@@ -58,9 +58,8 @@ struct filch_epoll {
     filch_lock lock;
     place *places; /* by descriptor */
     size_t place_count;
-    filch_op *closers; /* requests of closes that wait until their descriptor has no tries */
-    size_t
-        splice_count; /* splices in the lists: each has two descriptors, and is in the list of one */
+    filch_op *closers;   /* requests of closes that wait until their descriptor has no tries */
+    size_t splice_count; /* splices in the lists: each has two descriptors, and is in one list */
 
     bool has_thread;
     pthread_t thread;
@@ -72,8 +71,8 @@ static uint32_t epoll_events(unsigned poll_events)
     return poll_events; /* the same bits */
 }
 
-/* Under the lock: wait for all events that operations want. While there are tries, the last of them does
- * so when it ends. */
+/* Under the lock: wait for all events that operations want. While there are tries, the last of them
+ * does so when it ends. */
 static int arm(filch_epoll *epoll, int fd)
 {
     const place *p = &epoll->places[fd];
@@ -116,7 +115,7 @@ static int make_room(filch_epoll *epoll, int fd)
 static int make_room_for(filch_epoll *epoll, const filch_op *op)
 {
     int err = make_room(epoll, op->fd);
-    return err || !filch_op_is(op, FILCH_OP_TWO_FDS) ? err : make_room(epoll, op->fd2);
+    return err || !filch_op_has(op, FILCH_TRAIT_TWO_FDS) ? err : make_room(epoll, op->fd2);
 }
 
 /* Under the lock: remove it from the list of this descriptor. False: it is not there. */
@@ -131,7 +130,7 @@ static bool take_off(filch_epoll *epoll, filch_op *op, int fd)
     if (!*at)
         return false;
     *at = op->next;
-    epoll->splice_count -= filch_op_is(op, FILCH_OP_TWO_FDS);
+    epoll->splice_count -= filch_op_has(op, FILCH_TRAIT_TWO_FDS);
     return true;
 }
 
@@ -148,7 +147,7 @@ static int wait_for_event(filch_epoll *epoll, filch_op *op)
             at = &(*at)->next;
         op->next = NULL;
         *at = op;
-        epoll->splice_count += filch_op_is(op, FILCH_OP_TWO_FDS);
+        epoll->splice_count += filch_op_has(op, FILCH_TRAIT_TWO_FDS);
         err = arm(epoll, filch_op_fd(op));
         if (err)
             take_off(epoll, op, filch_op_fd(op));
@@ -195,12 +194,13 @@ void filch_epoll_cancel(filch_epoll *epoll, filch_op *op)
     filch_pool_resume(epoll->pool, ended.first);
 }
 
-/* Under the lock: move the operations of a list that are on this descriptor to the front of `taken`. */
+/* Under the lock: move the operations of a list that are on this descriptor to the front of
+ * `taken`. */
 static filch_op *take_of(filch_epoll *epoll, filch_op **at, int fd, filch_op *taken)
 {
     while (*at) {
         filch_op *op = *at;
-        bool is_splice = filch_op_is(op, FILCH_OP_TWO_FDS);
+        bool is_splice = filch_op_has(op, FILCH_TRAIT_TWO_FDS);
         if (op->fd == fd || (is_splice && op->fd2 == fd)) {
             *at = op->next;
             op->next = taken;
@@ -227,8 +227,8 @@ void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
         taken = take_of(epoll, &epoll->places[cancel->fd].waiting, cancel->fd, NULL);
     for (size_t i = 0; i < epoll->place_count && epoll->splice_count > 0; i++)
         taken = take_of(epoll, &epoll->places[i].waiting, cancel->fd, taken);
-    /* epoll would go on to watch a file that has another descriptor, and report its events under this
-     * number, which may be another file soon. */
+    /* epoll would go on to watch a file that has another descriptor, and report its events under
+     * this number, which may be another file soon. */
     epoll_ctl(epoll->fd, EPOLL_CTL_DEL, cancel->fd, NULL);
     bool has_to_wait = is_known && epoll->places[cancel->fd].tries > 0;
     cancel->next = epoll->closers;
@@ -241,11 +241,11 @@ void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
     filch_pool_resume(epoll->pool, ended.first);
 }
 
-/* ---- events ----------------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-/* Take the operations that the event is for off the list; an error or a hang-up is for all of them. The
- * caller tries them and then calls end_tries. NULL: no operation wants the event, or another thread is
- * trying, and arms the descriptor afterwards. */
+/* Take the operations that the event is for off the list; an error or a hang-up is for all of them.
+ * The caller tries them and then calls end_tries. NULL: no operation wants the event, or another
+ * thread is trying, and arms the descriptor afterwards. */
 static filch_op *take_for_event(filch_epoll *epoll, int fd, uint32_t events)
 {
     filch_op *taken = NULL, **last = &taken;
@@ -258,7 +258,7 @@ static filch_op *take_for_event(filch_epoll *epoll, int fd, uint32_t events)
             *at = op->next;
             *last = op;
             last = &op->next;
-            if (filch_op_is(op, FILCH_OP_TWO_FDS)) {
+            if (filch_op_has(op, FILCH_TRAIT_TWO_FDS)) {
                 epoll->splice_count--;
                 epoll->places[op->fd == fd ? op->fd2 : op->fd].tries++;
             }
@@ -319,7 +319,7 @@ int filch_epoll_begin_try(filch_epoll *epoll, const filch_op *op)
     int err = filch_io_has_closed(epoll->io, op) ? -ECANCELED : make_room_for(epoll, op);
     if (!err)
         epoll->places[op->fd].tries++;
-    if (!err && filch_op_is(op, FILCH_OP_TWO_FDS))
+    if (!err && filch_op_has(op, FILCH_TRAIT_TWO_FDS))
         epoll->places[op->fd2].tries++;
     filch_lock_release(&epoll->lock);
     return err;
@@ -330,14 +330,14 @@ void filch_epoll_end_try(filch_epoll *epoll, const filch_op *op)
     FILCH_ENDED(ended);
 
     end_tries(epoll, op->fd, &ended);
-    if (filch_op_is(op, FILCH_OP_TWO_FDS))
+    if (filch_op_has(op, FILCH_TRAIT_TWO_FDS))
         end_tries(epoll, op->fd2, &ended);
     filch_pool_resume(epoll->pool, ended.first);
 }
 
 static void try_again(filch_epoll *epoll, filch_op *op, int fd, filch_ended *ended)
 {
-    int other = !filch_op_is(op, FILCH_OP_TWO_FDS) ? -1 : op->fd == fd ? op->fd2 : op->fd;
+    int other = !filch_op_has(op, FILCH_TRAIT_TWO_FDS) ? -1 : op->fd == fd ? op->fd2 : op->fd;
     ssize_t result = filch_op_try(op, true);
     bool is_over = result != -EAGAIN;
 
@@ -388,7 +388,7 @@ static filch_link *take_events(filch_epoll *epoll, const struct timespec *timeou
     return ended.first;
 }
 
-/* ---- the source of the workers ------------------------------------------------------------------------ */
+/* ---- the source of the workers --------------------------------------------------------------- */
 
 static filch_link *look_now(filch_source *source)
 {
@@ -413,8 +413,8 @@ static filch_link *poll_epoll(filch_source *source)
     return count % POLLS_TO_LOOK == 0 ? look_now(source) : NULL;
 }
 
-/* All workers share the bell. Each worker for which it rang takes one stroke, so none takes the stroke of
- * a worker that is about to wait. */
+/* All workers share the bell. Each worker for which it rang takes one stroke, so none takes the
+ * stroke of a worker that is about to wait. */
 static void hush_epoll(filch_source *source)
 {
     uint64_t stroke;
@@ -432,7 +432,7 @@ filch_source *filch_epoll_source(filch_epoll *epoll)
     return epoll->has_thread ? NULL : &epoll->source;
 }
 
-/* ---- a thread that waits --------------------------------------------------------------------------------- */
+/* ---- a thread that waits --------------------------------------------------------------------- */
 
 static void *serve(void *argument)
 {
@@ -444,7 +444,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* ---- create and destroy ------------------------------------------------------------------------------------ */
+/* ---- create and destroy ---------------------------------------------------------------------- */
 
 int filch_epoll_create(filch_epoll **out, filch_io *io, bool has_thread)
 {

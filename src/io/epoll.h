@@ -16,15 +16,15 @@ void filch_epoll_forget(filch_epoll *epoll);
 /* The source for a worker's thread; NULL: a thread of its own waits. */
 filch_source *filch_epoll_source(filch_epoll *epoll);
 
-/* The operation was tried and has to wait: try it again when its descriptor is ready. 0; -EPERM: epoll
- * does not take files of this kind; -ECANCELED: it was cancelled; or -errno. */
+/* The operation was tried and has to wait: try it again when its descriptor is ready. 0; -EPERM:
+ * epoll does not take files of this kind; -ECANCELED: it was cancelled; or -errno. */
 int filch_epoll_start(filch_epoll *epoll, filch_op *op);
 
 /* Cancel one operation. It may still complete with a result. */
 void filch_epoll_cancel(filch_epoll *epoll, filch_op *op);
 
-/* Cancel all operations on cancel->fd. The request is in flight until no thread tries anything on that
- * descriptor. */
+/* Cancel all operations on cancel->fd. The request is in flight until no thread tries anything on
+ * that descriptor. */
 void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel);
 
 /* Between these two calls the task that has started the operation may try it, or another thread may

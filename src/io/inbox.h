@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox of a ring: what its thread has still to submit. That is operations that found no free entry
- * or are to be tried again, and requests to cancel.
+ * The inbox of a ring: what its thread has still to submit. That is operations that found no free
+ * entry or are to be tried again, and requests to cancel.
  *
  *     inbox ------------------- the ring's thread -----------------> submitted
  *       |
  *       '-- lookout --> urgent -- the ring's thread ---------------> submitted
- *                          '----- handler of the kick --> served --> completed, by the lookout or the
+ *                          '----- handler of the kick --> served --> completed, by the lookout or
+ *                          the
  *                                                                    ring's thread
  *
- * Any thread may push. The ring's thread takes all when it comes to its loop. If it computes, the lookout
- * makes a request urgent, one at a time, and interrupts the thread. The handler may call the kernel but
- * take no lock: it carries the request out and leaves it in `served`, if that place is free.
+ * Any thread may push. The ring's thread takes all when it comes to its loop. If it computes, the
+ * lookout makes a request urgent, one at a time, and interrupts the thread. The handler may call
+ * the kernel but take no lock: it carries the request out and leaves it in `served`, if that place
+ * is free.
  *
- * `is_filled` is set while something is in one of the three places. It is found out anew under the lock:
- * a request that the handler carries out is in `urgent` until it is in `served`. Each push rings the bell.
- * The thread looks into all three places after it has heard the bell.
+ * `is_filled` is set while something is in one of the three places. It is found out anew under the
+ * lock: a request that the handler carries out is in `urgent` until it is in `served`. Each push
+ * rings the bell. The thread looks into all three places after it has heard the bell.
  *
  * Edges
- *   urgent  filch_inbox_hasten -> filch_inbox_begin_urgent, filch_inbox_take_all    carries the request.
+ *   urgent  filch_inbox_hasten -> filch_inbox_begin_urgent, filch_inbox_take_all    carries the
+ *           request.
  *   served  filch_inbox_end_urgent -> filch_inbox_take_served    carries it back.
- *   moved   filch_inbox_end_urgent -> filch_inbox_note    a thread that sees it no longer urgent sees it
- *           served, or taken.
+ *   moved   filch_inbox_end_urgent -> filch_inbox_note    a thread that sees it no longer urgent
+ *           sees it served, or taken.
  */
 #ifndef FILCH_IO_INBOX_H
 #define FILCH_IO_INBOX_H
@@ -71,8 +74,8 @@ static inline void filch_inbox_push(filch_inbox *inbox, filch_op *op)
     filch_lock_release(&inbox->lock);
 }
 
-/* Put back an operation that is to be submitted again, or later. False: it was cancelled, and the request
- * has not found it. */
+/* Put back an operation that is to be submitted again, or later. False: it was cancelled, and the
+ * request has not found it. */
 static inline bool filch_inbox_put_back(filch_inbox *inbox, filch_op *op)
 {
     filch_lock_acquire(&inbox->lock);
@@ -83,7 +86,8 @@ static inline bool filch_inbox_put_back(filch_inbox *inbox, filch_op *op)
     return is_wanted;
 }
 
-/* By the ring's thread: all that is to be submitted, the oldest first. Take what was served after that. */
+/* By the ring's thread: all that is to be submitted, the oldest first. Take what was served after
+ * that. */
 static inline filch_op *filch_inbox_take_all(filch_inbox *inbox)
 {
     filch_op *first = NULL, *next;
@@ -130,8 +134,8 @@ static inline filch_op *filch_inbox_find_request(filch_inbox *inbox)
     return oldest;
 }
 
-/* By the lookout: make a request urgent. Not NULL: a request whose target was in the inbox itself. Both are
- * over, and the caller completes them, the request last. */
+/* By the lookout: make a request urgent. Not NULL: a request whose target was in the inbox itself.
+ * Both are over, and the caller completes them, the request last. */
 static inline filch_op *filch_inbox_hasten(filch_inbox *inbox)
 {
     filch_op *over = NULL;
@@ -160,8 +164,8 @@ static inline bool filch_inbox_has_urgent(filch_inbox *inbox)
     return filch_load_relaxed(&inbox->urgent);
 }
 
-/* By the handler: a request to carry out before filch_inbox_end_urgent; NULL: there is none, or the last one
- * served has not been taken yet. */
+/* By the handler: a request to carry out before filch_inbox_end_urgent; NULL: there is none, or the
+ * last one served has not been taken yet. */
 static inline filch_op *filch_inbox_begin_urgent(filch_inbox *inbox)
 {
     /* relaxed: only the handler writes it. acquire [urgent] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of the pool: which way of I/O it uses, its rings and its epoll instance, and what it knows
- * of descriptors.
+ * The part of the pool: which way of I/O it uses, its rings and its epoll instance, and what it
+ * knows of descriptors.
  */
 #include "io/io.h"
 
@@ -22,7 +22,7 @@
 
 enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
 
-/* ---- create and destroy ------------------------------------------------------------------------- */
+/* ---- create and destroy ---------------------------------------------------------------------- */
 
 static const char *const way_names[] = {
     [FILCH_IO_URING] = "uring", [FILCH_IO_EPOLL] = "epoll", [FILCH_IO_THREADS] = "threads"};
@@ -113,7 +113,7 @@ filch_io *filch_io_get(filch_pool *pool)
     return (filch_io *)part;
 }
 
-/* ---- rings and epoll ------------------------------------------------------------------------------- */
+/* ---- rings and epoll ------------------------------------------------------------------------- */
 
 filch_epoll *filch_io_epoll(filch_io *io)
 {
@@ -207,7 +207,7 @@ const char *filch_pool_io(filch_pool *pool)
                : way_names[io->way];
 }
 
-/* ---- descriptors ------------------------------------------------------------------------------------ */
+/* ---- descriptors ----------------------------------------------------------------------------- */
 
 filch_fd *filch_io_fd(filch_io *io, int fd)
 {
@@ -224,7 +224,7 @@ void filch_io_count(filch_pool *pool, int fd, uint32_t change)
 
 void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change)
 {
-    bool is_splice = filch_op_is(op, FILCH_OP_TWO_FDS);
+    bool is_splice = filch_op_has(op, FILCH_TRAIT_TWO_FDS);
     const int fds[] = {op->fd, op->fd2};
 
     for (unsigned i = 0; i < 1u + is_splice; i++) {
@@ -239,9 +239,9 @@ void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change)
 uint32_t filch_io_closings(filch_io *io, const filch_op *op)
 {
     const filch_fd *fd = filch_io_fd(io, op->fd),
-                   *fd2 = filch_op_is(op, FILCH_OP_TWO_FDS) ? filch_io_fd(io, op->fd2) : NULL;
-    /* relaxed: a close counts before it sends its request. The lock of an inbox, or of epoll's lists,
-     * brings us the count with the request. */
+                   *fd2 = filch_op_has(op, FILCH_TRAIT_TWO_FDS) ? filch_io_fd(io, op->fd2) : NULL;
+    /* relaxed: a close counts before it sends its request. The lock of an inbox, or of epoll's
+     * lists, brings us the count with the request. */
     return (fd ? filch_load_relaxed(&fd->closings) : 0) +
            (fd2 ? filch_load_relaxed(&fd2->closings) : 0);
 }

@@ -49,15 +49,16 @@ typedef struct filch_io {
 /* The part of this pool, made if need be; NULL: no memory. */
 filch_io *filch_io_get(filch_pool *pool);
 
-/* If a guest runs the strand (filch_run from outside), yield until a thread of the pool runs it: a ring
- * belongs to one thread. False: the pool can have no threads. */
+/* If a guest runs the strand (filch_run from outside), yield until a thread of the pool runs it: a
+ * ring belongs to one thread. False: the pool can have no threads. */
 bool filch_io_move_to_thread(filch_frame *f, filch_strand *strand);
 
-/* The source for operations that start on this worker's thread, made if need be: its ring, or epoll;
- * NULL: a thread of its own waits in epoll, or nothing could be made. */
+/* The source for operations that start on this worker's thread, made if need be: its ring, or
+ * epoll; NULL: a thread of its own waits in epoll, or nothing could be made. */
 filch_source *filch_io_source(filch_io *io, filch_worker *worker);
 
-/* The ring of the thread that runs this strand, after filch_io_move_to_thread; NULL: there is none. */
+/* The ring of the thread that runs this strand, after filch_io_move_to_thread; NULL: there is
+ * none. */
 filch_uring *filch_io_uring(filch_frame *f, filch_strand *strand);
 
 /* The epoll instance of the pool, made if need be; NULL: no memory or no descriptor for it. */
@@ -73,14 +74,14 @@ void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change);
 /* How often filch_close has cancelled operations on the descriptors of this one. */
 uint32_t filch_io_closings(filch_io *io, const filch_op *op);
 
-/* Has filch_close cancelled the operation since it was started? Then it must not be carried out again:
- * its descriptor may be another file by now. */
+/* Has filch_close cancelled the operation since it was started? Then it must not be carried out
+ * again: its descriptor may be another file by now. */
 static inline bool filch_io_has_closed(filch_io *io, const filch_op *op)
 {
     return !op->target && op->closings != filch_io_closings(io, op);
 }
 
-/* ---- what readers resume --------------------------------------------------------------------------- */
+/* ---- what readers resume --------------------------------------------------------------------- */
 
 /* Strands to resume, in the order in which their operations completed. */
 typedef struct filch_ended {

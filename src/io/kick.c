@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kick: a signal for a thread that computes with operations in flight. Its handler enters the kernel,
- * which submits the thread's entries, completes what has happened, and carries out the urgent request to
- * cancel (inbox.h).
+ * The kick: a signal for a thread that computes with operations in flight. Its handler enters the
+ * kernel, which submits the thread's entries, completes what has happened, and carries out the
+ * urgent request to cancel (inbox.h).
  */
 #include "io/uring.h"
 
@@ -18,7 +18,8 @@
 static struct sigaction old_action;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
 
-/* In the handler. Whether the kernel still finds the operation does not matter: it completes either way. */
+/* In the handler. Whether the kernel still finds the operation does not matter: it completes either
+ * way. */
 static void serve_urgent(filch_uring *ring)
 {
     /* acquire [submitting] */
@@ -45,19 +46,20 @@ static void serve_urgent(filch_uring *ring)
         filch_inbox_end_urgent(&ring->inbox, op);
 }
 
-/* The signal's value is the ring of this thread. It may have been interrupted anywhere, so the handler makes
- * system calls and nothing else. */
+/* The signal's value is the ring of this thread. It may have been interrupted anywhere, so the
+ * handler makes system calls and nothing else. */
 static void on_kick(int signal, siginfo_t *info, void *context)
 {
     int saved = errno;
 
     if (info->si_code == KICK_CODE && info->si_pid == getpid()) {
         filch_uring *ring = info->si_value.sival_ptr;
-        /* In three calls: one that submits less than it says does nothing else; and an event first makes
-         * the kernel try an operation again, and then complete it. */
+        /* In three calls: one that submits less than it says does nothing else; and an event first
+         * makes the kernel try an operation again, and then complete it. */
         syscall(SYS_io_uring_enter, ring->fd, UINT16_MAX, 0, 0, NULL, 0);
-        /* Entries that the kernel did not take, for want of memory, would be submitted after the request,
-         * which would not find them. Then the thread carries out the request, or the next kick does. */
+        /* Entries that the kernel did not take, for want of memory, would be submitted after the
+         * request, which would not find them. Then the thread carries out the request, or the next
+         * kick does. */
         if (filch_uring_unsubmitted(ring) == 0)
             serve_urgent(ring);
         syscall(SYS_io_uring_enter, ring->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);

@@ -2,10 +2,10 @@
 /*
  * Which file systems are on this machine.
  *
- * To ask a file system what it is (statfs) may itself take as long as a network does. So the type is read
- * from the kernel's table of mounts, and the answer is kept under the number of the mount. Some time
- * after a mount is gone, the kernel gives its number to another. So the answer is a guess; a wrong one
- * costs time, but nothing else.
+ * To ask a file system what it is (statfs) may itself take as long as a network does. So the type
+ * is read from the kernel's table of mounts, and the answer is kept under the number of the mount.
+ * Some time after a mount is gone, the kernel gives its number to another. So the answer is a
+ * guess; a wrong one costs time, but nothing else.
  */
 #include "io/ops.h"
 
@@ -57,7 +57,8 @@ bool filch_mount_is_local(const struct statx *info)
     if (!(info->stx_mask & STATX_MNT_ID))
         return false;
     filch_atomic_u64 *place = &known[info->stx_mnt_id % KNOWN_COUNT];
-    /* relaxed: an answer is one word; a thread that finds the answer for another mount asks again. */
+    /* relaxed: an answer is one word; a thread that finds the answer for another mount asks
+     * again. */
     uint64_t answer = filch_load_relaxed(place);
 
     if (answer >> 2 != info->stx_mnt_id || !(answer & 1)) {

@@ -25,7 +25,7 @@ static bool is_known(const filch_op *op)
     return op && op->code > FILCH_OP_NONE && op->code < FILCH_OP_COUNT;
 }
 
-/* ---- start and run ----------------------------------------------------------------------------------- */
+/* ---- start and run --------------------------------------------------------------------------- */
 
 int filch_op_start(filch_frame *f, filch_op *op)
 {
@@ -52,7 +52,7 @@ int filch_op_start(filch_frame *f, filch_op *op)
  * learns whether it is cancelled. A close happens in any case. */
 static int take_turn(filch_frame *f, filch_strand *strand, const filch_op *op)
 {
-    if (strand->at_once < AT_ONCE_MAX || filch_op_is(op, FILCH_OP_CLOSES))
+    if (strand->at_once < AT_ONCE_MAX || filch_op_has(op, FILCH_TRAIT_CLOSES))
         return 0;
     strand->at_once = 0;
     return filch_yield(f);
@@ -77,7 +77,7 @@ ssize_t filch_op_run(filch_frame *f, filch_op *op, uint64_t deadline_ns)
     return op->result;
 }
 
-/* ---- wait -------------------------------------------------------------------------------------------- */
+/* ---- wait ------------------------------------------------------------------------------------ */
 
 bool filch_op_is_done(filch_op *op)
 {
@@ -140,7 +140,7 @@ ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
         filch_io *io = filch_io_get(filch_strand_of(f)->pool);
         filch_fd *fd = filch_io_fd(io, op->fd);
         /* relaxed: a hint. */
-        if (fd && filch_op_is(op, FILCH_OP_POLLS_FIRST) && op->result >= 0)
+        if (fd && filch_op_has(op, FILCH_TRAIT_POLLS_FIRST) && op->result >= 0)
             filch_store_relaxed(&fd->is_socket, 1);
         /* By epoll: the descriptor is ready, but the call may block all the same. */
         if (!op->source && !op->carrier && filch_op_needs_ready_fd(op))
@@ -155,7 +155,7 @@ ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
     return outcome < 0 && op->result == -ECANCELED ? outcome : op->result;
 }
 
-/* ---- cancel ------------------------------------------------------------------------------------------- */
+/* ---- cancel ---------------------------------------------------------------------------------- */
 
 void filch_op_cancel(filch_frame *f, filch_op *op)
 {
@@ -186,8 +186,8 @@ void filch_io_cancel_all(filch_frame *f, filch_io *io, int fd)
     /* relaxed: as in filch_io_count. */
     unsigned last =
         filch_load_relaxed(&known->splices) > 0 ? FILCH_URING_ALLS : FILCH_URING_SPLICES;
-    /* Twice: the first request does not find an operation for which an event has just come. The kernel
-     * tries that operation again before it takes the second request. */
+    /* Twice: the first request does not find an operation for which an event has just come. The
+     * kernel tries that operation again before it takes the second request. */
     for (; ring; ring = filch_uring_next(ring))
         for (unsigned i = 0; i < 2 * last; i++) {
             filch_op cancel = {.fd = fd, .strand = filch_strand_of(f)};

@@ -8,12 +8,12 @@
  *      |                                              v
  *      '--------- filch_op_wait returns ----------- DONE
  *
- * The task that starts an operation is the task that waits for it, so `strand` does not change while
- * the operation is in flight.
+ * The task that starts an operation is the task that waits for it, so `strand` does not change
+ * while the operation is in flight.
  *
- * The thread that completes an operation, its reader, writes the result, then DONE, and then touches
- * nothing of it: it may lie on the stack of a task that goes on at once. The strand stays a strand, and
- * its turn makes a late wake-up harmless (strand/wait_word.h).
+ * The thread that completes an operation, its reader, writes the result, then DONE, and then
+ * touches nothing of it: it may lie on the stack of a task that goes on at once. The strand stays a
+ * strand, and its turn makes a late wake-up harmless (strand/wait_word.h).
  *
  * Edges
  *   op-started  filch_op_set_in_flight, filch_op_publish -> filch_op_acquire
@@ -66,7 +66,8 @@ static inline bool filch_op_await(filch_op *op, uint64_t turn)
     return filch_cas_acq_rel(&op->state, &state, turn | FILCH_OP_STATE_AWAITED);
 }
 
-/* By the task, whose wait has ended for another reason. False: the operation has completed meanwhile. */
+/* By the task, whose wait has ended for another reason. False: the operation has completed
+ * meanwhile. */
 static inline bool filch_op_stop_waiting(filch_op *op, uint64_t turn)
 {
     uint64_t state = turn | FILCH_OP_STATE_AWAITED;

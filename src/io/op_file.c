@@ -65,8 +65,8 @@ static bool is_pipe(int fd)
  * up, so poll once more. Between the poll and the call no other operation of this pool comes: one
  * thread at a time tries what is waiting for a descriptor.
  *
- * Only pipes are written to. Nobody knows how much a terminal takes, and for other devices one write
- * may be one message: -EOPNOTSUPP. */
+ * Only pipes are written to. Nobody knows how much a terminal takes, and for other devices one
+ * write may be one message: -EOPNOTSUPP. */
 static ssize_t transfer_ready(filch_op *op)
 {
     ssize_t events = filch_poll_fd(op->fd, filch_op_events(op), 0);
@@ -104,7 +104,7 @@ bool filch_op_moves_position(const filch_op *op, bool *is_to_device)
     struct stat info;
 
     *is_to_device = false;
-    if (!filch_op_is(op, FILCH_OP_TRANSFERS) || op->offset != FILCH_FILE_POSITION ||
+    if (!filch_op_has(op, FILCH_TRAIT_TRANSFERS) || op->offset != FILCH_FILE_POSITION ||
         fstat(op->fd, &info))
         return false;
     *is_to_device = S_ISCHR(info.st_mode) && !is_read(op);
@@ -131,7 +131,7 @@ void filch_fill_writev(const filch_op *op, struct io_uring_sqe *entry)
     filch_fill_buffer(entry, IORING_OP_WRITEV, op);
 }
 
-/* ---- fsync ------------------------------------------------------------------------------------------ */
+/* ---- fsync ----------------------------------------------------------------------------------- */
 
 ssize_t filch_call_fsync(filch_op *op)
 {

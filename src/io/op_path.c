@@ -2,9 +2,9 @@
 /*
  * Operations on paths: open, close, statx, rename, link, unlink, mkdir; and getdents.
  *
- * A worker may carry out an open or a statx itself if that waits for neither a disk nor a network. So
- * the kernel is asked to look only into its caches (RESOLVE_CACHED), and the file system has to be on
- * this machine: one that is not asks another machine even if the path is cached.
+ * A worker may carry out an open or a statx itself if that waits for neither a disk nor a network.
+ * So the kernel is asked to look only into its caches (RESOLVE_CACHED), and the file system has to
+ * be on this machine: one that is not asks another machine even if the path is cached.
  */
 #include "io/entry.h"
 #include "io/ops.h"
@@ -29,8 +29,8 @@ static ssize_t open_cached(int at, const char *path, uint64_t flags, uint64_t re
     return fd == -ENOSYS || fd == -EPERM || fd == -EINVAL || fd == -E2BIG ? -EAGAIN : fd;
 }
 
-/* The attributes, without asking another machine; -EAGAIN: the file system is not on this one. For a
- * local file system the kernel's own attributes are all there is. */
+/* The attributes, without asking another machine; -EAGAIN: the file system is not on this one. For
+ * a local file system the kernel's own attributes are all there is. */
 static ssize_t statx_local(int fd, unsigned flags, unsigned mask, struct statx *info)
 {
     flags = (flags & ~(unsigned)AT_STATX_SYNC_TYPE) | AT_STATX_DONT_SYNC | AT_EMPTY_PATH;
@@ -38,16 +38,16 @@ static ssize_t statx_local(int fd, unsigned flags, unsigned mask, struct statx *
     return result == 0 && !filch_mount_is_local(info) ? -EAGAIN : result;
 }
 
-/* ---- open: the call ------------------------------------------------------------------------------------- */
+/* ---- open: the call -------------------------------------------------------------------------- */
 
 ssize_t filch_call_open(filch_op *op)
 {
     return filch_result_of(openat(op->fd, op->path, (int)op->flags | O_CLOEXEC, (mode_t)op->mode));
 }
 
-/* `fd` is a FIFO that was opened for reading, non-blocking. Has a process opened it for writing? poll(2)
- * tells of a writer that has closed it again, tee(2) of the others, and leaves the bytes where they are.
- * 0: yes; -EAGAIN: no; or -errno. */
+/* `fd` is a FIFO that was opened for reading, non-blocking. Has a process opened it for writing?
+ * poll(2) tells of a writer that has closed it again, tee(2) of the others, and leaves the bytes
+ * where they are. 0: yes; -EAGAIN: no; or -errno. */
 static ssize_t find_writer(int fd)
 {
     int ends[2];
@@ -62,9 +62,9 @@ static ssize_t find_writer(int fd)
     return result == 0 ? -EAGAIN : 0;
 }
 
-/* Regular files and FIFOs are opened non-blocking: an open may have to wait for the holder of a lease,
- * or for the other end. The open itself tells of all but a missing writer. Until there is a writer, the
- * descriptor is kept in `fd2`: it lets the writer in. */
+/* Regular files and FIFOs are opened non-blocking: an open may have to wait for the holder of a
+ * lease, or for the other end. The open itself tells of all but a missing writer. Until there is a
+ * writer, the descriptor is kept in `fd2`: it lets the writer in. */
 ssize_t filch_op_open(filch_op *op)
 {
     struct stat info;
@@ -105,7 +105,7 @@ void filch_undo_open(filch_op *op)
     }
 }
 
-/* ---- open: the try -------------------------------------------------------------------------------------- */
+/* ---- open: the try --------------------------------------------------------------------------- */
 
 /* Open a file or a directory that may have a lease (fcntl(2)). A blocking open would wait for its
  * holder, so open it non-blocking, and make it blocking afterwards. If the path leads to something
@@ -122,8 +122,8 @@ static ssize_t open_without_lease(const filch_op *op)
     return -EAGAIN;
 }
 
-/* Only files and directories of a local file system: opening a pipe or a device may wait. `stage` says
- * afterwards whether the path is a FIFO whose other end has to be waited for. */
+/* Only files and directories of a local file system: opening a pipe or a device may wait. `stage`
+ * says afterwards whether the path is a FIFO whose other end has to be waited for. */
 ssize_t filch_try_open(filch_op *op, bool is_ready)
 {
     struct statx info;
@@ -166,7 +166,7 @@ void filch_fill_open(const filch_op *op, struct io_uring_sqe *entry)
     entry->flags = IOSQE_ASYNC;
 }
 
-/* ---- close ---------------------------------------------------------------------------------------------- */
+/* ---- close ----------------------------------------------------------------------------------- */
 
 /* On Linux the descriptor is closed even after EINTR. */
 ssize_t filch_call_close(filch_op *op)
@@ -181,7 +181,7 @@ ssize_t filch_try_close(filch_op *op, bool is_ready)
     return filch_call_close(op);
 }
 
-/* ---- statx ---------------------------------------------------------------------------------------------- */
+/* ---- statx ----------------------------------------------------------------------------------- */
 
 ssize_t filch_call_statx(filch_op *op)
 {
@@ -213,7 +213,7 @@ void filch_fill_statx(const filch_op *op, struct io_uring_sqe *entry)
     entry->statx_flags = op->flags;
 }
 
-/* ---- rename, link, unlink, mkdir ------------------------------------------------------------------------------ */
+/* ---- rename, link, unlink, mkdir ------------------------------------------------------------- */
 
 ssize_t filch_call_rename(filch_op *op)
 {
@@ -263,7 +263,7 @@ void filch_fill_mkdir(const filch_op *op, struct io_uring_sqe *entry)
     entry->len = op->mode;
 }
 
-/* ---- getdents ------------------------------------------------------------------------------------------- */
+/* ---- getdents -------------------------------------------------------------------------------- */
 
 /* io_uring has no such operation. */
 ssize_t filch_call_getdents(filch_op *op)

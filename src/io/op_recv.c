@@ -2,10 +2,10 @@
 /*
  * Receiving: recv, recvmsg.
  *
- * With MSG_WAITALL a call that does not block returns what is there. So the operation counts in `mode`
- * what it has received, and the next call goes on behind that. A ring waits for all bytes by itself.
- * But if the ring cancels the operation by mistake (README.md, Close), the operation ends with what it
- * has. Then its next entry goes on behind that, too.
+ * With MSG_WAITALL a call that does not block returns what is there. So the operation counts in
+ * `mode` what it has received, and the next call goes on behind that. A ring waits for all bytes by
+ * itself. But if the ring cancels the operation by mistake (README.md, Close), the operation ends
+ * with what it has. Then its next entry goes on behind that, too.
  */
 #include "io/entry.h"
 #include "io/ops.h"
@@ -13,11 +13,11 @@
 /* No system call receives more. */
 #define RECEIVED_MAX 0x7ffff000u
 
-/* Does it wait until its buffer is full? With MSG_PEEK the bytes stay where they are, so there would be
- * nothing new to wait for. */
+/* Does it wait until its buffer is full? With MSG_PEEK the bytes stay where they are, so there
+ * would be nothing new to wait for. */
 static bool is_for_all(const filch_op *op)
 {
-    return filch_op_is(op, FILCH_OP_RECEIVES) && op->flags & MSG_WAITALL &&
+    return filch_op_has(op, FILCH_TRAIT_RECEIVES) && op->flags & MSG_WAITALL &&
            !(op->flags & (MSG_DONTWAIT | MSG_PEEK | MSG_OOB | MSG_ERRQUEUE));
 }
 
@@ -39,8 +39,8 @@ static size_t bytes_to_receive(const filch_op *op)
     return bytes < RECEIVED_MAX ? bytes : RECEIVED_MAX;
 }
 
-/* Receive the rest of a message, or the first eight parts of the rest. The sender that the first call
- * has reported stays. Of the control data, that of the last call counts. */
+/* Receive the rest of a message, or the first eight parts of the rest. The sender that the first
+ * call has reported stays. Of the control data, that of the last call counts. */
 static ssize_t receive_rest(filch_op *op, int flags)
 {
     struct msghdr *message = op->buffer, rest = *message;
@@ -87,8 +87,8 @@ static bool is_stream(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
 }
 
-/* Descriptors came with the bytes. Another call could overwrite them, so the operation ends here, as
- * the kernel's own MSG_WAITALL does. */
+/* Descriptors came with the bytes. Another call could overwrite them, so the operation ends here,
+ * as the kernel's own MSG_WAITALL does. */
 static bool has_descriptors(const filch_op *op)
 {
     struct msghdr *message = op->buffer;
@@ -130,7 +130,7 @@ ssize_t filch_try_recv(filch_op *op, bool is_ready)
     return receive(op, MSG_DONTWAIT);
 }
 
-/* ---- on a ring -------------------------------------------------------------------------------------- */
+/* ---- on a ring ------------------------------------------------------------------------------- */
 
 bool filch_op_goes_on(filch_op *op, ssize_t result)
 {

@@ -21,7 +21,7 @@ unsigned filch_events_out(const filch_op *op)
     return POLLOUT;
 }
 
-/* ---- send, sendmsg ------------------------------------------------------------------------------------ */
+/* ---- send, sendmsg --------------------------------------------------------------------------- */
 
 static int send_flags(const filch_op *op)
 {
@@ -63,7 +63,7 @@ void filch_fill_sendmsg(const filch_op *op, struct io_uring_sqe *entry)
     entry->len = 1;
 }
 
-/* ---- accept ------------------------------------------------------------------------------------------- */
+/* ---- accept ---------------------------------------------------------------------------------- */
 
 ssize_t filch_call_accept(filch_op *op)
 {
@@ -90,10 +90,10 @@ void filch_fill_accept(const filch_op *op, struct io_uring_sqe *entry)
     entry->accept_flags = op->flags | SOCK_CLOEXEC;
 }
 
-/* ---- connect ------------------------------------------------------------------------------------------ */
+/* ---- connect --------------------------------------------------------------------------------- */
 
-/* To a socket of this machine? Such a connect is made at once. If the queue of the listener is full,
- * the kernel reports no event when there is room. */
+/* To a socket of this machine? Such a connect is made at once. If the queue of the listener is
+ * full, the kernel reports no event when there is room. */
 static bool is_local(const filch_op *op)
 {
     const struct sockaddr *address = op->path;
@@ -136,7 +136,8 @@ ssize_t filch_try_connect(filch_op *op, bool is_ready)
         if (flags < 0)
             return -errno;
         op->mode = (unsigned)flags;
-        /* If the caller made a local socket non-blocking, connect(2) does not wait for the queue. */
+        /* If the caller made a local socket non-blocking, connect(2) does not wait for the
+         * queue. */
         op->flags = is_local(op) ? (unsigned)flags & O_NONBLOCK : 0;
         fcntl(op->fd, F_SETFL, flags | O_NONBLOCK);
         ssize_t result = filch_result_of(connect(op->fd, op->path, (socklen_t)op->bytes));
@@ -165,7 +166,7 @@ void filch_fill_connect(const filch_op *op, struct io_uring_sqe *entry)
     entry->off = op->bytes;
 }
 
-/* ---- poll --------------------------------------------------------------------------------------------- */
+/* ---- poll ------------------------------------------------------------------------------------ */
 
 ssize_t filch_call_poll(filch_op *op)
 {
@@ -190,7 +191,7 @@ void filch_fill_poll(const filch_op *op, struct io_uring_sqe *entry)
     entry->poll32_events = op->flags;
 }
 
-/* ---- shutdown ------------------------------------------------------------------------------------------ */
+/* ---- shutdown -------------------------------------------------------------------------------- */
 
 ssize_t filch_call_shutdown(filch_op *op)
 {

@@ -8,31 +8,33 @@
 #include <linux/io_uring.h>
 
 /* clang-format off */
-/*  code      call      try       fill      events      undo     dontwait           first            traits */
-#define OPS_TABLE(ROW)                                                                                                      \
-ROW(NONE,     none,     never,    never,    none,       nothing, 0,                 WAIT,            0)                     \
-ROW(READ,     transfer, transfer, read,     stream_in,  nothing, 0,                 TRY_AT_OFFSET,   FILCH_OP_TRANSFERS)    \
-ROW(WRITE,    transfer, transfer, write,    stream_out, nothing, 0,                 WAIT,            FILCH_OP_TRANSFERS)    \
-ROW(READV,    transfer, transfer, readv,    stream_in,  nothing, 0,                 TRY_AT_OFFSET,   FILCH_OP_TRANSFERS)    \
-ROW(WRITEV,   transfer, transfer, writev,   stream_out, nothing, 0,                 WAIT,            FILCH_OP_TRANSFERS)    \
-ROW(RECV,     recv,     recv,     recv,     in,         nothing, MSG_DONTWAIT,      TRY_IF_DONTWAIT, FILCH_OP_RECEIVES | FILCH_OP_POLLS_FIRST) \
-ROW(SEND,     send,     send,     send,     out,        nothing, MSG_DONTWAIT,      TRY,             0)                     \
-ROW(RECVMSG,  recv,     recv,     recvmsg,  in,         nothing, MSG_DONTWAIT,      TRY_IF_DONTWAIT, FILCH_OP_RECEIVES)     \
-ROW(SENDMSG,  sendmsg,  sendmsg,  sendmsg,  out,        nothing, MSG_DONTWAIT,      TRY,             0)                     \
-ROW(ACCEPT,   accept,   accept,   accept,   in,         nothing, 0,                 WAIT,            FILCH_OP_MAKES_FD)     \
-ROW(CONNECT,  connect,  connect,  connect,  connect,    connect, O_NONBLOCK,        WAIT,            FILCH_OP_ONCE | FILCH_OP_RETRIED) \
-ROW(POLL,     poll,     poll,     poll,     poll,       nothing, 0,                 WAIT,            0)                     \
-ROW(SPLICE,   splice,   splice,   splice,   splice,     nothing, SPLICE_F_NONBLOCK, WAIT,            FILCH_OP_TWO_FDS)      \
-ROW(SHUTDOWN, shutdown, shutdown, never,    none,       nothing, 0,                 TRY,             FILCH_OP_FINAL)        \
-ROW(OPEN,     open,     open,     open,     none,       open,    0,                 QUICK,           FILCH_OP_OPENS | FILCH_OP_MAKES_FD) \
-ROW(CLOSE,    close,    close,    never,    none,       nothing, 0,                 WAIT,            FILCH_OP_CLOSES | FILCH_OP_ONCE | FILCH_OP_FINAL) \
-ROW(STATX,    statx,    statx,    statx,    none,       nothing, 0,                 QUICK,           0)                     \
-ROW(FSYNC,    fsync,    never,    fsync,    none,       nothing, 0,                 WAIT,            0)                     \
-ROW(RENAME,   rename,   never,    rename,   none,       nothing, 0,                 WAIT,            0)                     \
-ROW(UNLINK,   unlink,   never,    unlink,   none,       nothing, 0,                 WAIT,            0)                     \
-ROW(MKDIR,    mkdir,    never,    mkdir,    none,       nothing, 0,                 WAIT,            0)                     \
-ROW(GETDENTS, getdents, never,    never,    none,       nothing, 0,                 QUICK,           0)                     \
-ROW(LINK,     link,     never,    link,     none,       nothing, 0,                 WAIT,            0)
+#define T(trait) FILCH_TRAIT_##trait
+/*  code      call      try       fill     events      undo     dontwait           first
+ *                      traits */
+#define OPS_TABLE(ROW)                                                                                                              \
+ROW(NONE,     none,     never,    never,   none,       nothing, 0,                 WAIT,            0)                              \
+ROW(READ,     transfer, transfer, read,    stream_in,  nothing, 0,                 TRY_AT_OFFSET,   T(TRANSFERS))                   \
+ROW(WRITE,    transfer, transfer, write,   stream_out, nothing, 0,                 WAIT,            T(TRANSFERS))                   \
+ROW(READV,    transfer, transfer, readv,   stream_in,  nothing, 0,                 TRY_AT_OFFSET,   T(TRANSFERS))                   \
+ROW(WRITEV,   transfer, transfer, writev,  stream_out, nothing, 0,                 WAIT,            T(TRANSFERS))                   \
+ROW(RECV,     recv,     recv,     recv,    in,         nothing, MSG_DONTWAIT,      TRY_IF_DONTWAIT, T(RECEIVES) | T(POLLS_FIRST))   \
+ROW(SEND,     send,     send,     send,    out,        nothing, MSG_DONTWAIT,      TRY,             0)                              \
+ROW(RECVMSG,  recv,     recv,     recvmsg, in,         nothing, MSG_DONTWAIT,      TRY_IF_DONTWAIT, T(RECEIVES))                    \
+ROW(SENDMSG,  sendmsg,  sendmsg,  sendmsg, out,        nothing, MSG_DONTWAIT,      TRY,             0)                              \
+ROW(ACCEPT,   accept,   accept,   accept,  in,         nothing, 0,                 WAIT,            T(MAKES_FD))                    \
+ROW(CONNECT,  connect,  connect,  connect, connect,    connect, O_NONBLOCK,        WAIT,            T(ONCE) | T(RETRIED))           \
+ROW(POLL,     poll,     poll,     poll,    poll,       nothing, 0,                 WAIT,            0)                              \
+ROW(SPLICE,   splice,   splice,   splice,  splice,     nothing, SPLICE_F_NONBLOCK, WAIT,            T(TWO_FDS))                     \
+ROW(SHUTDOWN, shutdown, shutdown, never,   none,       nothing, 0,                 TRY,             T(FINAL))                       \
+ROW(OPEN,     open,     open,     open,    none,       open,    0,                 QUICK,           T(OPENS) | T(MAKES_FD))         \
+ROW(CLOSE,    close,    close,    never,   none,       nothing, 0,                 WAIT,            T(CLOSES) | T(ONCE) | T(FINAL)) \
+ROW(STATX,    statx,    statx,    statx,   none,       nothing, 0,                 QUICK,           0)                              \
+ROW(FSYNC,    fsync,    never,    fsync,   none,       nothing, 0,                 WAIT,            0)                              \
+ROW(RENAME,   rename,   never,    rename,  none,       nothing, 0,                 WAIT,            0)                              \
+ROW(UNLINK,   unlink,   never,    unlink,  none,       nothing, 0,                 WAIT,            0)                              \
+ROW(MKDIR,    mkdir,    never,    mkdir,   none,       nothing, 0,                 WAIT,            0)                              \
+ROW(GETDENTS, getdents, never,    never,   none,       nothing, 0,                 QUICK,           0)                              \
+ROW(LINK,     link,     never,    link,    none,       nothing, 0,                 WAIT,            0)
 /* clang-format on */
 
 const filch_op_row filch_op_rows[FILCH_OP_COUNT] = {

@@ -23,16 +23,16 @@
 
 struct io_uring_sqe;
 
-/* ---- columns ------------------------------------------------------------------------------------ */
+/* ---- columns --------------------------------------------------------------------------------- */
 
-/* The system call, which may block. Returns its result or -errno, also -EINTR and -EAGAIN: those are
- * for filch_op_call. */
+/* The system call, which may block. Returns its result or -errno, also -EINTR and -EAGAIN: those
+ * are for filch_op_call. */
 typedef ssize_t filch_call_fn(filch_op *op);
 
-/* The same without blocking. -EAGAIN: the operation would have to wait. -EOPNOTSUPP from a transfer:
- * the kernel cannot be asked not to block; see filch_op_needs_ready_fd.
- * `is_ready`: the kernel has just reported the descriptor as ready, and no other thread of this pool
- * tries anything on it. */
+/* The same without blocking. -EAGAIN: the operation would have to wait. -EOPNOTSUPP from a
+ * transfer: the kernel cannot be asked not to block; see filch_op_needs_ready_fd.
+ * `is_ready`: the kernel has just reported the descriptor as ready, and no other thread of this
+ * pool tries anything on it. */
 typedef ssize_t filch_try_fn(filch_op *op, bool is_ready);
 
 /* Fill an entry of an io_uring, which is all zero. */
@@ -41,31 +41,32 @@ typedef void filch_fill_fn(const filch_op *op, struct io_uring_sqe *entry);
 /* The events to poll for after -EAGAIN; 0: no event tells when the operation can go on. */
 typedef unsigned filch_events_fn(const filch_op *op);
 
-/* The operation was tried and is cancelled: restore the descriptor's flags, close what was opened. */
+/* The operation was tried and is cancelled: restore the descriptor's flags, close what was
+ * opened. */
 typedef void filch_undo_fn(filch_op *op);
 
-/* Which route (route.h) is taken first. */
+/* Which route (route.h) is taken first. WAIT: with rings URING, without them TRY. */
 typedef enum filch_op_first {
-    FILCH_FIRST_WAIT, /* with rings URING, without them TRY */
+    FILCH_FIRST_WAIT,
     FILCH_FIRST_TRY,
-    FILCH_FIRST_TRY_AT_OFFSET, /* TRY for a file, whose data may be cached; WAIT at the position, for
-                                  * streams: when they are read they are mostly empty */
-    FILCH_FIRST_TRY_IF_DONTWAIT, /* TRY if the caller does not want to wait, else WAIT */
+    /* TRY at an offset: a file, whose data may be cached. WAIT at the position: a stream, which is
+     * mostly empty when it is read. */
+    FILCH_FIRST_TRY_AT_OFFSET,
+    FILCH_FIRST_TRY_IF_DONTWAIT, /* TRY if the caller has asked not to wait, else WAIT */
     FILCH_FIRST_QUICK,           /* QUICK, then TRY */
 } filch_op_first;
 
-enum filch_op_trait {
-    FILCH_OP_TRANSFERS = 1, /* bytes, by preadv2(2) or pwritev2(2) */
-    FILCH_OP_RECEIVES = 2,  /* and counts in `mode` what it has, for MSG_WAITALL */
-    FILCH_OP_POLLS_FIRST =
-        4, /* its ring polls before it receives, if the descriptor is a known socket */
-    FILCH_OP_TWO_FDS = 8,   /* uses fd2 as well: a splice */
-    FILCH_OP_MAKES_FD = 16, /* its result is a descriptor */
-    FILCH_OP_OPENS = 32,    /* may wait for another process, so it is polled for: filch_op_open */
-    FILCH_OP_CLOSES = 64,   /* first cancels all that is in flight on its descriptor */
-    FILCH_OP_ONCE = 128,    /* the system call is not repeated after -EINTR or -EAGAIN */
-    FILCH_OP_FINAL = 256,   /* it does not wait: any result of its try is final */
-    FILCH_OP_RETRIED = 512, /* if it has no events, a thread must not wait for it: RETRY */
+enum filch_trait {
+    FILCH_TRAIT_TRANSFERS = 1 << 0,   /* bytes, by preadv2(2) or pwritev2(2) */
+    FILCH_TRAIT_RECEIVES = 1 << 1,    /* counts in `mode` what it has received, for MSG_WAITALL */
+    FILCH_TRAIT_POLLS_FIRST = 1 << 2, /* on a known socket its ring polls before it receives */
+    FILCH_TRAIT_TWO_FDS = 1 << 3,     /* waits for fd or fd2: a splice */
+    FILCH_TRAIT_MAKES_FD = 1 << 4,    /* its result is a descriptor */
+    FILCH_TRAIT_OPENS = 1 << 5,       /* may wait for another process: filch_op_open */
+    FILCH_TRAIT_CLOSES = 1 << 6,      /* first cancels what is in flight on its descriptor */
+    FILCH_TRAIT_ONCE = 1 << 7,        /* the call is not repeated after -EINTR or -EAGAIN */
+    FILCH_TRAIT_FINAL = 1 << 8,       /* does not wait: any result of its try is final */
+    FILCH_TRAIT_RETRIED = 1 << 9,     /* without events no thread may wait for it: RETRY */
 };
 
 typedef struct filch_op_row {
@@ -74,8 +75,7 @@ typedef struct filch_op_row {
     filch_fill_fn *fill;
     filch_events_fn *events;
     filch_undo_fn *undo;
-    unsigned
-        dontwait; /* the bit of `flags` by which the caller asks not to wait; 0: there is none */
+    unsigned dontwait; /* the bit of `flags` that asks not to wait; 0: there is none */
     unsigned short traits;
     unsigned char first;
 } filch_op_row;
@@ -87,14 +87,14 @@ static inline const filch_op_row *filch_op_row_of(const filch_op *op)
     return &filch_op_rows[op->code];
 }
 
-static inline bool filch_op_is(const filch_op *op, enum filch_op_trait trait)
+static inline bool filch_op_has(const filch_op *op, enum filch_trait trait)
 {
     return filch_op_row_of(op)->traits & trait;
 }
 
 const char *filch_op_name(const filch_op *op);
 
-/* ---- what rows name -------------------------------------------------------------------------------- */
+/* ---- what rows name -------------------------------------------------------------------------- */
 
 filch_call_fn filch_call_none, filch_call_transfer, filch_call_recv, filch_call_send,
     filch_call_sendmsg, filch_call_accept, filch_call_connect, filch_call_poll, filch_call_splice,
@@ -113,13 +113,14 @@ filch_fill_fn filch_fill_never, filch_fill_read, filch_fill_write, filch_fill_re
     filch_fill_statx, filch_fill_fsync, filch_fill_rename, filch_fill_unlink, filch_fill_mkdir,
     filch_fill_link;
 
-/* in, out: POLLIN, POLLOUT. stream_in, stream_out: the same at the position, nothing at an offset. */
+/* in, out: POLLIN, POLLOUT. stream_in, stream_out: the same at the position, nothing at an
+ * offset. */
 filch_events_fn filch_events_none, filch_events_in, filch_events_out, filch_events_stream_in,
     filch_events_stream_out, filch_events_connect, filch_events_poll, filch_events_splice;
 
 filch_undo_fn filch_undo_nothing, filch_undo_connect, filch_undo_open;
 
-/* ---- what is asked of every operation -------------------------------------------------------------- */
+/* ---- what is asked of every operation -------------------------------------------------------- */
 
 static inline unsigned filch_op_events(const filch_op *op)
 {
@@ -142,29 +143,30 @@ static inline bool filch_op_is_dontwait(const filch_op *op)
     return op->flags & filch_op_row_of(op)->dontwait;
 }
 
-/* The try has ended with -EOPNOTSUPP: the kernel cannot be asked not to block on this descriptor. Then
- * the transfer is tried again once the descriptor is ready. If it was ready, only a call is left. */
+/* The try has ended with -EOPNOTSUPP: the kernel cannot be asked not to block on this descriptor.
+ * Then the transfer is tried again once the descriptor is ready. If it was ready, only a call is
+ * left. */
 static inline bool filch_op_needs_ready_fd(const filch_op *op)
 {
-    return op->result == -EOPNOTSUPP && filch_op_is(op, FILCH_OP_TRANSFERS);
+    return op->result == -EOPNOTSUPP && filch_op_has(op, FILCH_TRAIT_TRANSFERS);
 }
 
 /* No event tells when the operation can go on, and a thread of the kernel or of ours would wait for
  * too long: a connect to a socket of this machine (AF_UNIX) whose listener's queue is full. */
 static inline bool filch_op_must_retry(const filch_op *op)
 {
-    return filch_op_is(op, FILCH_OP_RETRIED) && !filch_op_events(op);
+    return filch_op_has(op, FILCH_TRAIT_RETRIED) && !filch_op_events(op);
 }
 
 /* Reset what an earlier run has left in the operation. */
 static inline void filch_op_begin(filch_op *op)
 {
     op->stage = 0;
-    if (filch_op_is(op, FILCH_OP_RECEIVES))
+    if (filch_op_has(op, FILCH_TRAIT_RECEIVES))
         op->mode = 0;
 }
 
-/* ---- system calls: call.c ------------------------------------------------------------------------- */
+/* ---- system calls: call.c -------------------------------------------------------------------- */
 
 static inline ssize_t filch_result_of(long result)
 {
@@ -180,16 +182,17 @@ ssize_t filch_op_call(filch_op *op);
 /* The same, but not beyond the deadline: -ETIMEDOUT. */
 ssize_t filch_op_call_until(filch_op *op, uint64_t deadline_ns);
 
-/* Carry the operation out if it need not wait; -EAGAIN if it must. is_ready: as for filch_try_fn. */
+/* Carry the operation out if it need not wait; -EAGAIN if it must. is_ready: as for
+ * filch_try_fn. */
 ssize_t filch_op_try(filch_op *op, bool is_ready);
 
 /* Try it before its descriptor is known to be ready. False: it has to wait. True: op->result. */
 bool filch_op_try_at_once(filch_op *op);
 
-/* ---- receiving: op_recv.c -------------------------------------------------------------------------- */
+/* ---- receiving: op_recv.c -------------------------------------------------------------------- */
 
-/* The result of an operation that fails with `err` or is cancelled: `err`; or, with MSG_WAITALL, the
- * number of bytes that it has received before. */
+/* The result of an operation that fails with `err` or is cancelled: `err`; or, with MSG_WAITALL,
+ * the number of bytes that it has received before. */
 ssize_t filch_op_fail(const filch_op *op, ssize_t err);
 
 /* A ring has completed the operation with this result. True: it waits for more bytes, and
@@ -197,7 +200,7 @@ ssize_t filch_op_fail(const filch_op *op, ssize_t err);
 bool filch_op_goes_on(filch_op *op, ssize_t result);
 struct iovec filch_op_rest(const filch_op *op);
 
-/* ---- files: op_file.c ------------------------------------------------------------------------------- */
+/* ---- files: op_file.c ------------------------------------------------------------------------ */
 
 /* Does it transfer at the position of a regular file, and so moves that position? io_uring (6.18)
  * does not move it when a write ends early, so the next write would go to the same place.
@@ -206,7 +209,7 @@ struct iovec filch_op_rest(const filch_op *op);
  * writes to it on the thread that submits. If it is a terminal without room, that thread waits. */
 bool filch_op_moves_position(const filch_op *op, bool *is_to_device);
 
-/* ---- splices: op_splice.c --------------------------------------------------------------------------- */
+/* ---- splices: op_splice.c -------------------------------------------------------------------- */
 
 /* The splice has just returned -EAGAIN: find out which side it waits for. */
 void filch_splice_find_side(filch_op *op);
@@ -215,38 +218,39 @@ void filch_splice_find_side(filch_op *op);
 int filch_splice_fd(const filch_op *op);
 
 /* Make the socket that is spliced to non-blocking. Otherwise a splice into a full socket waits with
- * the pipe locked, whatever its flags are. Then a thread that only polls the pipe waits for the lock,
- * even the thread of a ring. */
+ * the pipe locked, whatever its flags are. Then a thread that only polls the pipe waits for the
+ * lock, even the thread of a ring. */
 void filch_splice_prepare(const filch_op *op);
 
 static inline void filch_op_find_side(filch_op *op)
 {
-    if (filch_op_is(op, FILCH_OP_TWO_FDS))
+    if (filch_op_has(op, FILCH_TRAIT_TWO_FDS))
         filch_splice_find_side(op);
 }
 
 /* The descriptor whose events the operation waits for. */
 static inline int filch_op_fd(const filch_op *op)
 {
-    return filch_op_is(op, FILCH_OP_TWO_FDS) ? filch_splice_fd(op) : op->fd;
+    return filch_op_has(op, FILCH_TRAIT_TWO_FDS) ? filch_splice_fd(op) : op->fd;
 }
 
-/* ---- opening: op_path.c ------------------------------------------------------------------------------ */
+/* ---- opening: op_path.c ---------------------------------------------------------------------- */
 
-/* An open that may wait for the disk but not for another process: neither for the other end of a FIFO
- * nor for the holder of a lease. -EAGAIN: it would have to. For threads that may block. */
+/* An open that may wait for the disk but not for another process: neither for the other end of a
+ * FIFO nor for the holder of a lease. -EAGAIN: it would have to. For threads that may block. */
 ssize_t filch_op_open(filch_op *op);
 
 /* The open was tried, or called by filch_op_open, and waits for another process. */
 static inline bool filch_op_waits_to_open(const filch_op *op)
 {
-    return op->result == -EAGAIN && op->stage && filch_op_is(op, FILCH_OP_OPENS);
+    return op->result == -EAGAIN && op->stage && filch_op_has(op, FILCH_TRAIT_OPENS);
 }
 
-/* ---- what is quick: quick.c, mount.c ----------------------------------------------------------------- */
+/* ---- what is quick: quick.c, mount.c --------------------------------------------------------- */
 
 /* The route QUICK: make the call at once if it can be expected to be quick. False: it was not made.
- * An open is not called; it learns, in `bytes`, whether its directory is local, for filch_try_open. */
+ * An open is not called; it learns, in `bytes`, whether its directory is local, for
+ * filch_try_open. */
 bool filch_op_call_quick(filch_pool *pool, filch_op *op);
 
 /* Is the file system with these attributes on this machine? They need AT_STATX_DONT_SYNC only. The

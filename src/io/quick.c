@@ -4,8 +4,8 @@
  *
  * The kernel has no call for the entries of a directory that does not wait. For the attributes of a
  * name it takes three calls. Nearly always both are in memory, and then a hop to a thread and back
- * takes 30 times as long as the call itself. So the worker makes the call at once. After a call that
- * took long, the next few take the other routes.
+ * takes 30 times as long as the call itself. So the worker makes the call at once. After a call
+ * that took long, the next few take the other routes.
  */
 #include "base/clock.h"
 #include "io/io.h"
@@ -17,7 +17,8 @@
 #define QUICK_NS 50000
 #define SLOW_DIRS 16
 
-/* Is the file system of this directory on this machine? One that is not takes as long as a network. */
+/* Is the file system of this directory on this machine? One that is not takes as long as a
+ * network. */
 static bool is_local(filch_io *io, int fd)
 {
     filch_fd *known = filch_io_fd(io, fd);

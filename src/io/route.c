@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The start of an operation: choose a route, take it, and if it does not lead anywhere, choose again.
+ * The start of an operation: choose a route, take it, and if it does not lead anywhere, choose
+ * again.
  */
 #include "io/route.h"
 
@@ -45,8 +46,8 @@ static filch_route first_route(const filch_op *op)
     return FILCH_ROUTE_NONE;
 }
 
-/* The operation is not complete after its first tries. Find out what the other routes need. From here
- * on the strand does not leave its thread until the operation is in flight. */
+/* The operation is not complete after its first tries. Find out what the other routes need. From
+ * here on the strand does not leave its thread until the operation is in flight. */
 static void prepare(launch *l)
 {
     filch_op *op = l->op;
@@ -56,11 +57,11 @@ static void prepare(launch *l)
     l->io = filch_io_get(l->strand->pool);
     if (!l->io)
         return;
-    if (filch_op_is(op, FILCH_OP_CLOSES)) {
+    if (filch_op_has(op, FILCH_TRAIT_CLOSES)) {
         filch_io_cancel_all(l->f, l->io, op->fd);
         return;
     }
-    if (filch_op_is(op, FILCH_OP_TWO_FDS))
+    if (filch_op_has(op, FILCH_TRAIT_TWO_FDS))
         filch_splice_prepare(op);
     /* A guest has no ring, and no thread would wait in epoll for it. */
     l->source = l->has_thread ? filch_io_source(l->io, l->strand->worker) : NULL;
@@ -68,7 +69,7 @@ static void prepare(launch *l)
     l->moves_position = filch_op_moves_position(op, &l->is_to_device);
     filch_fd *fd = filch_io_fd(l->io, op->fd);
     /* relaxed: a hint. */
-    op->is_patient = filch_op_is(op, FILCH_OP_POLLS_FIRST) &&
+    op->is_patient = filch_op_has(op, FILCH_TRAIT_POLLS_FIRST) &&
                      !(op->flags & (MSG_OOB | MSG_ERRQUEUE)) && fd &&
                      filch_load_relaxed(&fd->is_socket);
 }

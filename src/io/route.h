@@ -23,7 +23,7 @@ typedef enum filch_route {
 bool filch_op_launch(filch_frame *f, filch_strand *strand, filch_op *op, uint64_t deadline_ns,
                      bool goes_on);
 
-/* ---- RETRY and THREAD: carry.c --------------------------------------------------------------------- */
+/* ---- RETRY and THREAD: carry.c --------------------------------------------------------------- */
 
 /* Carry the operation out by this route while the task waits, up to op->result. */
 void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, filch_route route,
@@ -37,12 +37,13 @@ bool filch_op_leave_to_task(filch_io *io, filch_op *op, filch_route route);
 void filch_op_cancel_task(filch_op *op);
 void filch_op_end_task(filch_frame *f, filch_op *op);
 
-/* ---- waiting and cancelling: op.c -------------------------------------------------------------------- */
+/* ---- waiting and cancelling: op.c ------------------------------------------------------------ */
 
 /* Wait until the operation is complete: 0; or -ETIMEDOUT, -ECANCELED: it is still in flight. */
 int filch_op_await_end(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
-/* Cancel all operations in flight on `fd` in this pool, and forget what is known of it: before a close. */
+/* Cancel all operations in flight on `fd` in this pool, and forget what is known of it: before a
+ * close. */
 void filch_io_cancel_all(filch_frame *f, filch_io *io, int fd);
 
 #endif

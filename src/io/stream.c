@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: multishot requests of a ring; and without a ring, one operation per item. stream.h says how
- * reader and task meet.
+ * Streams: multishot requests of a ring; and without a ring, one operation per item. stream.h says
+ * how reader and task meet.
  */
 #include "io/stream.h"
 
@@ -44,7 +44,7 @@ static void give_back(filch_stream *stream)
     stream->data = NULL;
 }
 
-/* ---- one by one ---------------------------------------------------------------------------------- */
+/* ---- one by one ------------------------------------------------------------------------------ */
 
 /* The stream has a buffer only while there are bytes in it: most of many connections are silent. */
 static ssize_t recv_one(filch_frame *f, filch_stream *stream, uint64_t deadline_ns)
@@ -77,7 +77,7 @@ static ssize_t next_one(filch_frame *f, filch_stream *stream, uint64_t deadline_
     return filch_op_run(f, &op, deadline_ns);
 }
 
-/* ---- on a ring ------------------------------------------------------------------------------------- */
+/* ---- on a ring ------------------------------------------------------------------------------- */
 
 /* The request is over. */
 static void settle(filch_frame *f, filch_stream *stream)
@@ -88,8 +88,8 @@ static void settle(filch_frame *f, filch_stream *stream)
     stream->is_counted = false;
 }
 
-/* For AF_UNIX, Linux 6.18 does not report an end of the stream that came with the last bytes: it waits for
- * one more event. */
+/* For AF_UNIX, Linux 6.18 does not report an end of the stream that came with the last bytes: it
+ * waits for one more event. */
 static bool is_of_network(int fd)
 {
     int domain = AF_UNSPEC;
@@ -123,8 +123,8 @@ static bool arm(filch_frame *f, filch_stream *stream)
     return true;
 }
 
-/* Wait until an item has come or the stream is at rest: 0, and is_dry says whether nothing is left. Or
- * -ETIMEDOUT, -ECANCELED. */
+/* Wait until an item has come or the stream is at rest: 0, and is_dry says whether nothing is left.
+ * Or -ETIMEDOUT, -ECANCELED. */
 static int await(filch_frame *f, filch_stream *stream, uint64_t deadline_ns, bool for_rest,
                  bool *is_dry)
 {

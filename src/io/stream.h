@@ -1,26 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream between its task and the reader of completions: items that have come, and the wait for them.
- * Nothing here knows the kernel.
+ * A stream between its task and the reader of completions: items that have come, and the wait for
+ * them. Nothing here knows the kernel.
  *
  *                  arm                      the last completion
  *     at rest -------------> armed --------------------------------> at rest
  *                              |                                        ^
- *                              '-- much has come --> armed, stopping ---'   and the end of `stop`, in
+ *                              '-- much has come --> armed, stopping ---'   and the end of `stop`,
+ *                              in
  *                                                                           any order
  *
- *   task     takes items. Waits only while the stream is armed, by the turn of its strand's wait. Arms the
- *            stream when it is at rest and no item is left.
- *   reader   puts an item for each completion, and ends the wait. The last completion puts the stream at
- *            rest. One reader at a time: it holds the lock of the ring.
+ *   task     takes items. Waits only while the stream is armed, by the turn of its strand's wait.
+ *            Arms the stream when it is at rest and no item is left.
+ *   reader   puts an item for each completion, and ends the wait. The last completion puts the
+ *            stream at rest. One reader at a time: it holds the lock of the ring.
  *
- * All of that is under the lock of the stream. The reader's last touch of the stream is the release of
- * that lock. The task frees the stream only after it has found it at rest under the lock.
+ * All of that is under the lock of the stream. The reader's last touch of the stream is the release
+ * of that lock. The task frees the stream only after it has found it at rest under the lock.
  *
- * At rest means that the request that stops the stream, if there was one, has completed, too. That request
- * is not awaited like other operations (op.h): the task that asks now need not be the task that armed.
+ * At rest means that the request that stops the stream, if there was one, has completed, too. That
+ * request is not awaited like other operations (op.h): the task that asks now need not be the task
+ * that armed.
  *
- * The waiting strand is resumed after that, by its turn: a late resume does no harm (strand/wait_word.h).
+ * The waiting strand is resumed after that, by its turn: a late resume does no harm
+ * (strand/wait_word.h).
  */
 #ifndef FILCH_IO_STREAM_H
 #define FILCH_IO_STREAM_H
@@ -33,8 +36,8 @@
 
 #define FILCH_NO_BUFFER UINT32_MAX
 
-/* When so many items have come that no task has taken, the request is cancelled. What the kernel has by
- * then comes all the same: connections, as many as are in the listener's queue. */
+/* When so many items have come that no task has taken, the request is cancelled. What the kernel
+ * has by then comes all the same: connections, as many as are in the listener's queue. */
 #ifndef FILCH_STREAM_AHEAD /* the model checker has fewer */
 #define FILCH_STREAM_AHEAD 16
 #endif
@@ -75,8 +78,8 @@ static inline bool filch_stream_is_busy(const filch_stream *stream)
     return stream->is_armed || stream->has_stop;
 }
 
-/* By the reader, after a change: release the lock, and end the wait. Returns the strand to resume, or NULL.
- * The stream may be gone then. */
+/* By the reader, after a change: release the lock, and end the wait. Returns the strand to resume,
+ * or NULL. The stream may be gone then. */
 static inline filch_strand *filch_stream_leave(filch_stream *stream)
 {
     filch_strand *waiter = stream->waiter;
@@ -123,7 +126,8 @@ static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_str
     return news;
 }
 
-/* By the reader: the request that stops the stream has completed. Returns the strand to resume, or NULL. */
+/* By the reader: the request that stops the stream has completed. Returns the strand to resume, or
+ * NULL. */
 static inline filch_strand *filch_stream_end_stop(filch_stream *stream)
 {
     filch_lock_acquire(filch_stream_lock(stream));
@@ -155,8 +159,8 @@ typedef enum filch_stream_wait {
     FILCH_STREAM_DRY,   /* no: the stream is at rest, and no item is left */
 } filch_stream_wait;
 
-/* By the task, whose strand has opened a wait with this turn. for_rest: wait until the stream is at rest, not
- * for an item. */
+/* By the task, whose strand has opened a wait with this turn. for_rest: wait until the stream is at
+ * rest, not for an item. */
 static inline filch_stream_wait filch_stream_await(filch_stream *stream, filch_strand *strand,
                                                    uint64_t turn, bool for_rest)
 {

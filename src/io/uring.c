@@ -2,23 +2,24 @@
 /*
  * The submissions and completions of a ring.
  *
- * Only its thread fills and submits it (SINGLE_ISSUER), and completions become visible only when that
- * thread enters the kernel (DEFER_TASKRUN). That is the fastest mode, but nothing happens while the
- * thread computes. Then the lookout kicks the thread: a signal makes it enter the kernel for a moment,
- * where it submits its entries and completes what has happened. The lookout reads the completions in
- * its place. Hence the two sides:
+ * Only its thread fills and submits it (SINGLE_ISSUER), and completions become visible only when
+ * that thread enters the kernel (DEFER_TASKRUN). That is the fastest mode, but nothing happens
+ * while the thread computes. Then the lookout kicks the thread: a signal makes it enter the kernel
+ * for a moment, where it submits its entries and completes what has happened. The lookout reads the
+ * completions in its place. Hence the two sides:
  *
- *     submissions   written by the ring's thread. `tail` is published with every entry: any entry into
- *                   the kernel, also by the signal's handler, submits all of them.
+ *     submissions   written by the ring's thread. `tail` is published with every entry: any entry
+ *                   into the kernel, also by the signal's handler, submits all of them.
  *     completions   read by the thread that holds the lock `reading`: the ring's thread, which also
- *                   holds it while it sleeps, or the lookout. If it is taken, there is nothing to do.
+ *                   holds it while it sleeps, or the lookout. If it is taken, there is nothing to
+ *                   do.
  *
- * Requests of other threads, to cancel an operation, go into the inbox (inbox.h). Then the bell rings:
- * an eventfd that the ring polls.
+ * Requests of other threads, to cancel an operation, go into the inbox (inbox.h). Then the bell
+ * rings: an eventfd that the ring polls.
  *
  * With the kernel: `publish` stores the tail of the submissions, release, for the kernel to read.
- * `read_completions` loads the tail of the completions, acquire, which the kernel has written. The heads
- * go the other way: [kernel], README.md.
+ * `read_completions` loads the tail of the completions, acquire, which the kernel has written. The
+ * heads go the other way: [kernel], README.md.
  */
 #include "io/uring.h"
 #include "base/clock.h"
@@ -33,7 +34,8 @@
 /* The user data of the bell. No operation has this address. */
 #define OF_BELL 1
 
-/* How long the lookout spins for the thread it has kicked before it sleeps: both may be on one CPU. */
+/* How long the lookout spins for the thread it has kicked before it sleeps: both may be on one
+ * CPU. */
 #define KICK_NS 20000
 
 static int enter(int fd, unsigned submit_count, unsigned complete_count, unsigned flags,
@@ -52,7 +54,7 @@ static int enter(int fd, unsigned submit_count, unsigned complete_count, unsigne
     return count < 0 ? -errno : (int)count;
 }
 
-/* ---- submissions ---------------------------------------------------------------------------------- */
+/* ---- submissions ----------------------------------------------------------------------------- */
 
 /* A free entry, all zero; NULL: there is none, even after submitting the others. */
 static struct io_uring_sqe *get_entry(filch_uring *ring)
@@ -147,7 +149,7 @@ void filch_uring_drop(filch_uring *ring, unsigned code, filch_stream_item item)
 {
     if (item.buffer != FILCH_NO_BUFFER)
         filch_buffers_give(&ring->buffers, item.buffer);
-    else if (filch_op_rows[code].traits & FILCH_OP_MAKES_FD && item.result >= 0)
+    else if (filch_op_rows[code].traits & FILCH_TRAIT_MAKES_FD && item.result >= 0)
         close(item.result);
 }
 
@@ -203,7 +205,8 @@ static bool empty_inbox(filch_uring *ring, filch_ended *ended)
     complete_served(ring, ended);
     for (; op; op = next) {
         next = op->next;
-        /* The handler may have carried out a later request before, which did not find this operation. */
+        /* The handler may have carried out a later request before, which did not find this
+         * operation. */
         if (filch_io_has_closed(ring->io, op)) {
             complete(ring, op, -ECANCELED, ended);
         } else if (prepare(ring, op)) {
@@ -247,10 +250,10 @@ void filch_uring_cancel_all(filch_uring *ring, filch_op *request, filch_uring_al
     filch_uring_cancel(ring, request);
 }
 
-/* ---- completions ---------------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
-/* A splice that the kernel cancels returns a number of the kernel's own (ERESTARTSYS), which no program
- * should see. */
+/* A splice that the kernel cancels returns a number of the kernel's own (ERESTARTSYS), which no
+ * program should see. */
 static bool is_interrupted(int result)
 {
     return result == -EINTR || (result <= -512 && result >= -516);
@@ -268,8 +271,9 @@ static bool is_repeated(filch_op *op, int result)
     else if (op->stage == FILCH_STAGE_ITSELF && result == -EAGAIN && filch_op_events(op))
         op->stage = FILCH_STAGE_POLL;
     else
-        /* A close cancels too much: operations on duplicates of its descriptor, and splices of others.
-         * The operations that are meant are not submitted again: filch_io_has_closed, is_cancelled. */
+        /* A close cancels too much: operations on duplicates of its descriptor, and splices of
+         * others. The operations that are meant are not submitted again: filch_io_has_closed,
+         * is_cancelled. */
         return is_interrupted(result) || result == -ECANCELED || filch_op_goes_on(op, result);
     return true;
 }
@@ -345,8 +349,8 @@ static void read_completions(filch_uring *ring, filch_ended *ended)
     filch_store_release(ring->cq_head, head);
 }
 
-/* Read completions, unless another thread does so, or the ring's thread is about to sleep: then it reads
- * them itself. */
+/* Read completions, unless another thread does so, or the ring's thread is about to sleep: then it
+ * reads them itself. */
 static void reap(filch_uring *ring, filch_ended *ended)
 {
     if (!has_completions(ring) || !filch_lock_try(&ring->reading))
@@ -399,18 +403,20 @@ static filch_link *wait_in_uring(filch_source *source, const struct timespec *ti
 
     FILCH_ENDED(ended);
 
-    /* No other thread reads completions until this one is awake again. After this thread has seen that
-     * the bell is polled, the bell may ring, or its poll may be cancelled with others, and a kick may
-     * complete that. If the lookout read that completion, this thread would sleep and hear nothing.
-     * With the lock held, the completion is still there, and the kernel returns at once. */
+    /* No other thread reads completions until this one is awake again. After this thread has seen
+     * that the bell is polled, the bell may ring, or its poll may be cancelled with others, and a
+     * kick may complete that. If the lookout read that completion, this thread would sleep and hear
+     * nothing. With the lock held, the completion is still there, and the kernel returns at
+     * once. */
     filch_lock_acquire(&ring->reading);
     bool is_empty = empty_inbox(ring, &ended);
-    /* No bell, or entries that the kernel does not take: it is out of memory. Wait a moment only. */
+    /* No bell, or entries that the kernel does not take: it is out of memory. Wait a moment
+     * only. */
     const struct timespec moment = {.tv_nsec = 1000000};
     if (!watch_bell(ring) || !is_empty)
         timeout = &moment;
-    /* If the bell's completion was read before, it was perhaps for this sleep: a thread is called as soon
-     * as it is on its way to sleep. */
+    /* If the bell's completion was read before, it was perhaps for this sleep: a thread is called
+     * as soon as it is on its way to sleep. */
     if (!ended.first && !has_completions(ring) && !ring->has_rung)
         enter(ring->fd, filch_uring_unsubmitted(ring), 1, 0, timeout);
     read_completions(ring, &ended);
@@ -438,8 +444,8 @@ static filch_link *look_at_uring(filch_source *source, bool *is_near)
         *is_near = true;
     }
     complete_served(ring, &ended);
-    /* What is put into the inbox here, and the bell, the ring's thread finds when it goes to sleep. If it
-     * sleeps already, it reads the completions itself. */
+    /* What is put into the inbox here, and the bell, the ring's thread finds when it goes to sleep.
+     * If it sleeps already, it reads the completions itself. */
     reap(ring, &ended);
     return ended.first;
 }

@@ -58,22 +58,24 @@ enum filch_op_stage {
     FILCH_STAGE_STOP,   /* cancel the request of a filch_stream */
 };
 
-/* ---- uring.c ----------------------------------------------------------------------------------------- */
+/* ---- uring.c --------------------------------------------------------------------------------- */
 
 /* By its thread. */
 void filch_uring_start(filch_uring *ring, filch_op *op);
 
-/* By any thread: have the ring cancel cancel->target. The request is in flight until that was tried. */
+/* By any thread: have the ring cancel cancel->target. The request is in flight until that was
+ * tried. */
 void filch_uring_cancel(filch_uring *ring, filch_op *cancel);
 
-/* The kernel does not find an operation between an event and the next try. If the try is in vain, the
- * operation waits again. So a request for an operation that does not end is repeated after this time,
- * then after twice the time, and so on. */
+/* The kernel does not find an operation between an event and the next try. If the try is in vain,
+ * the operation waits again. So a request for an operation that does not end is repeated after this
+ * time, then after twice the time, and so on. */
 #define FILCH_URING_PATIENCE_NS 500000u
 
-/* By any thread: cancel all operations on request->fd; or all splices, and all polls, of the ring. A
- * ring knows a splice by its destination only, and not before a thread of the kernel has begun with it.
- * Operations that are cancelled by mistake are carried out again. The caller waits for the request. */
+/* By any thread: cancel all operations on request->fd; or all splices, and all polls, of the ring.
+ * A ring knows a splice by its destination only, and not before a thread of the kernel has begun
+ * with it. Operations that are cancelled by mistake are carried out again. The caller waits for the
+ * request. */
 typedef enum filch_uring_all {
     FILCH_URING_FD,
     FILCH_URING_SPLICES,
@@ -97,7 +99,7 @@ static inline uint32_t filch_uring_unsubmitted(filch_uring *ring)
     return filch_load_relaxed(ring->sq_tail) - filch_load_relaxed(ring->sq_head);
 }
 
-/* ---- uring_create.c ---------------------------------------------------------------------------------- */
+/* ---- uring_create.c -------------------------------------------------------------------------- */
 
 /* A ring for the calling thread. 0 or -errno: it cannot be had. */
 int filch_uring_create(filch_uring **ring, filch_io *io);
@@ -113,7 +115,7 @@ filch_uring *filch_uring_next(filch_uring *ring);
 bool filch_uring_has_buffers(filch_uring *ring);
 filch_buffers *filch_uring_buffers(filch_uring *ring);
 
-/* ---- kick.c ------------------------------------------------------------------------------------------ */
+/* ---- kick.c ---------------------------------------------------------------------------------- */
 
 /* Before the first ring: install the handler of SIGURG, once in a process. */
 void filch_kick_prepare(void);
