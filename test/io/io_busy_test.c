@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to operations while the worker that started them computes: others see to it. Run once for each way of doing I/O: FILCH_IO.
+ * Operations while the worker that started them computes: other workers look after them. Run once
+ * for each way of I/O: FILCH_IO.
  */
 #include "child.h"
 #include "watchdog.h"
@@ -17,7 +18,8 @@
 static int pair[2];
 static filch_atomic_u32 is_started, is_over;
 
-/* It would not end before the task on whose worker the operation was started goes on; and that does not wait. */
+/* Computes on the worker that started the operation, until the task that waits for the operation
+ * goes on. */
 static int compute_until_over(filch_frame *f, void *arg)
 {
     (void)f;
@@ -29,7 +31,8 @@ static int compute_until_over(filch_frame *f, void *arg)
 
 typedef int task_fn(filch_frame *f, void *arg);
 
-/* One task starts an operation, and another computes, most often on the same worker, until the first has ended. */
+/* One task starts an operation. Another computes, mostly on the same worker, until the first has
+ * ended. */
 static void compute_beside(filch_frame *f, void *arg)
 {
     task_fn *fn = *(task_fn **)arg;
@@ -66,7 +69,7 @@ static int wait_for_deadline(filch_frame *f, void *arg)
     return 0;
 }
 
-TEST(a_deadline_takes_an_operation_back)
+TEST(a_deadline_cancels_an_operation)
 {
     beside_one_that_computes(wait_for_deadline);
 }
@@ -109,12 +112,12 @@ static int close_under_operations(filch_frame *f, void *arg)
     return 0;
 }
 
-TEST(a_close_takes_back_what_is_in_flight)
+TEST(a_close_cancels_what_is_in_flight)
 {
     beside_one_that_computes(close_under_operations);
 }
 
-/* Operations that are refused as soon as they are looked at, and one behind them that is not. */
+/* The kernel refuses six operations when they are submitted; the one behind them is in flight. */
 static int start_behind_refused(filch_frame *f, void *arg)
 {
     char byte;
@@ -149,7 +152,7 @@ static void close_behind_refused(filch_frame *f, void *arg)
         while (!filch_load_acquire(&is_started))
             filch_pause();
         CHECK(filch_close(f, pair[0]) == 0);
-        /* Whoever has the number now is not asked for the byte. */
+        /* The file that has the number now must not be read from. */
         CHECK(dup(pair[1]) == pair[0]);
         filch_store_release(&is_over, 1);
         CHECK(filch_scope_close(f, &scope) == 0);
@@ -157,7 +160,7 @@ static void close_behind_refused(filch_frame *f, void *arg)
     }
 }
 
-TEST(a_close_takes_back_what_is_behind_something_that_is_refused)
+TEST(a_close_cancels_an_operation_behind_refused_ones)
 {
     filch_pool *pool = watched_pool_of(2);
 
@@ -165,7 +168,7 @@ TEST(a_close_takes_back_what_is_behind_something_that_is_refused)
     watched_pool_destroy(pool);
 }
 
-/* Until it is done, and it waits for nothing meanwhile. */
+/* Compute until the operation is done, without waiting. */
 static void compute_over_own_operation(filch_frame *f, void *arg)
 {
     char byte;
@@ -183,7 +186,7 @@ static void compute_over_own_operation(filch_frame *f, void *arg)
     }
 }
 
-TEST(who_starts_an_operation_may_compute_until_it_is_done)
+TEST(a_task_may_compute_until_its_operation_is_done)
 {
     for (unsigned workers = 2; workers <= 4; workers++) {
         filch_pool *pool = watched_pool_of(workers);
@@ -192,13 +195,13 @@ TEST(who_starts_an_operation_may_compute_until_it_is_done)
     }
 }
 
-/* ---- and while nobody does anything ---------------------------------------------------------------- */
+/* ---- while all tasks wait -------------------------------------------------------------------- */
 
 #define WORKERS 4
 
 static filch_atomic_u32 arrived;
 
-/* Each worker has one of them, and does I/O. */
+/* Each worker runs one of these tasks, and so does I/O. */
 static int receive_on_each(filch_frame *f, void *arg)
 {
     int own[2];
@@ -221,7 +224,8 @@ static int receive_byte(filch_frame *f, void *arg)
     return filch_recv(f, pair[0], &byte, 1, 0) == 1 ? 0 : -EIO;
 }
 
-/* Until the process has slept and been woken seldom, for a while: not more often than a lookout in a hundredth of that. On a busy machine it may take long to get there. */
+/* Wait until the process was woken at most 20 times in 200 ms, as often as a lookout in a hundredth
+ * of that time. On a busy machine that may take long. */
 static void await_rest(void)
 {
     struct rusage before, after;
@@ -258,7 +262,7 @@ static void end_receiving(filch_pool *pool, filch_scope *scope)
     watched_pool_destroy(pool);
 }
 
-TEST(a_pool_in_which_all_wait_sleeps)
+TEST(a_pool_whose_tasks_all_wait_sleeps)
 {
     filch_scope scope;
     filch_pool *pool = pool_that_receives(&scope);
@@ -267,7 +271,7 @@ TEST(a_pool_in_which_all_wait_sleeps)
     end_receiving(pool, &scope);
 }
 
-TEST(where_one_waits_for_the_events_of_all_nobody_looks_after_who_computes)
+TEST(without_rings_no_lookout_watches_a_worker_that_computes)
 {
     const char *way = getenv("FILCH_IO");
     if (!way || strncmp(way, "uring", 5) == 0)
@@ -281,8 +285,8 @@ TEST(where_one_waits_for_the_events_of_all_nobody_looks_after_who_computes)
     end_receiving(pool, &scope);
 }
 
-/* As in programs where one thread waits for all of them. */
-TEST(threads_in_which_signals_are_blocked_are_no_exception)
+/* As in programs in which one thread waits for all signals. */
+TEST(blocked_signals_do_not_delay_a_cancellation)
 {
     sigset_t all, before;
 
@@ -314,7 +318,7 @@ static void signal_myself(filch_frame *f, void *arg)
         CHECK(filch_sleep_ns(f, 100000) == 0);
 }
 
-/* Installed before the library has its own: so this has to run in a process of its own. */
+/* The handler has to be installed before the library's, so this runs in a process of its own. */
 static void use_urgent_signals(void *arg)
 {
     struct sigaction action = {.sa_flags = SA_SIGINFO};
@@ -329,7 +333,7 @@ static void use_urgent_signals(void *arg)
     CHECK(filch_pool_destroy(pool) == 0);
 }
 
-TEST(signals_that_a_program_sends_itself_are_its_own)
+TEST(a_handler_of_the_program_gets_its_own_sigurg)
 {
 #if defined(TEST_TSAN) || defined(TEST_EMULATED)
     print_message("ThreadSanitizer and the emulator do not let a child start threads when its "
@@ -343,15 +347,15 @@ TEST(signals_that_a_program_sends_itself_are_its_own)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(signals_that_a_program_sends_itself_are_its_own),
-        cmocka_unit_test(a_deadline_takes_an_operation_back),
+        cmocka_unit_test(a_handler_of_the_program_gets_its_own_sigurg),
+        cmocka_unit_test(a_deadline_cancels_an_operation),
         cmocka_unit_test(an_event_is_seen),
-        cmocka_unit_test(a_close_takes_back_what_is_in_flight),
-        cmocka_unit_test(a_close_takes_back_what_is_behind_something_that_is_refused),
-        cmocka_unit_test(who_starts_an_operation_may_compute_until_it_is_done),
-        cmocka_unit_test(a_pool_in_which_all_wait_sleeps),
-        cmocka_unit_test(where_one_waits_for_the_events_of_all_nobody_looks_after_who_computes),
-        cmocka_unit_test(threads_in_which_signals_are_blocked_are_no_exception),
+        cmocka_unit_test(a_close_cancels_what_is_in_flight),
+        cmocka_unit_test(a_close_cancels_an_operation_behind_refused_ones),
+        cmocka_unit_test(a_task_may_compute_until_its_operation_is_done),
+        cmocka_unit_test(a_pool_whose_tasks_all_wait_sleeps),
+        cmocka_unit_test(without_rings_no_lookout_watches_a_worker_that_computes),
+        cmocka_unit_test(blocked_signals_do_not_delay_a_cancellation),
     };
     return cmocka_run_group_tests_name("io_busy", tests, watchdog_start, watchdog_stop);
 }

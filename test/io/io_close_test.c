@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Closing descriptors, and calls that return what seldom comes: some system calls are ours here. Run once for each way of doing it: FILCH_IO.
+ * Closing descriptors, and system calls with rare results: this file replaces some of them. Run
+ * once for each way of I/O: FILCH_IO.
  *
  * The edges [held] and [tried] are in held.h.
  */
@@ -21,21 +22,21 @@ static bool has_rings(void)
     return !way || strncmp(way, "uring", 5) == 0;
 }
 
-/* ---- while something is being tried ------------------------------------------------------------ */
+/* ---- system calls, and a close during a try -------------------------------------------------- */
 
-/* The library's calls come here. */
+/* The library calls this one. */
 ssize_t recv(int fd, void *buffer, size_t bytes, int flags)
 {
     hold_up(fd);
     return syscall(SYS_recvfrom, fd, buffer, bytes, flags, NULL, NULL);
 }
 
-/* What is written to this descriptor goes nowhere. */
-static filch_atomic_u32 idle_fd; /* 0: none is so */
+/* Writes to this descriptor return 0. */
+static filch_atomic_u32 idle_fd; /* 0: no descriptor */
 
 static bool is_idle(int fd)
 {
-    /* relaxed: who sets it calls. */
+    /* relaxed: the thread that sets it makes the call. */
     return fd > 0 && (uint32_t)fd == filch_load_relaxed(&idle_fd);
 }
 
@@ -51,12 +52,12 @@ ssize_t send(int fd, const void *buffer, size_t bytes, int flags)
     return is_idle(fd) ? 0 : syscall(SYS_sendto, fd, buffer, bytes, (long)flags, NULL, 0L);
 }
 
-/* epoll does not take this descriptor, for want of memory. */
-static filch_atomic_u32 refused_fd; /* 0: it takes all */
+/* epoll refuses this descriptor, for want of memory. */
+static filch_atomic_u32 refused_fd; /* 0: no descriptor */
 
 int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
 {
-    /* relaxed: who sets it goes on with calls. */
+    /* relaxed: the thread that sets it makes the calls. */
     if (fd > 0 && (uint32_t)fd == filch_load_relaxed(&refused_fd)) {
         errno = ENOMEM;
         return -1;
@@ -64,15 +65,16 @@ int epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
     return (int)syscall(SYS_epoll_ctl, epoll, operation, fd, event);
 }
 
-/* A close of this descriptor fails, after it has closed it, as one of a file does that cannot be written back. */
-static filch_atomic_u32 failing_fd; /* 0: of none */
+/* A close of this descriptor closes it and then fails, as for a file that cannot be written
+ * back. */
+static filch_atomic_u32 failing_fd; /* 0: no descriptor */
 static int failing_errno, failing_count;
 
 int close(int fd)
 {
     CHECK(!is_held(fd));
     int result = (int)syscall(SYS_close, fd);
-    /* relaxed: who sets it calls. */
+    /* relaxed: the thread that sets it makes the call. */
     if (fd <= 0 || (uint32_t)fd != filch_load_relaxed(&failing_fd))
         return result;
     failing_count++;
@@ -80,7 +82,9 @@ int close(int fd)
     return -1;
 }
 
-/* One worker, or the thread of epoll, tries the operation. What lets it go on is run by the other worker: the task that closes the descriptor has to leave that first. */
+/* One worker, or the thread of epoll, tries the operation, and is held up. The task that lets it go
+ * on runs on the other worker: the task that closes the descriptor has to leave that worker
+ * first. */
 static void close_what_is_tried(filch_frame *f, void *arg)
 {
     int pair[2];
@@ -116,7 +120,7 @@ TEST(a_close_waits_for_what_is_being_tried)
     watched_pool_destroy(pool);
 }
 
-/* ---- over, whatever they say ------------------------------------------------------------------ */
+/* ---- final, with any result ------------------------------------------------------------------ */
 
 static void shut_down_in_vain(filch_frame *f, void *arg)
 {
@@ -142,7 +146,7 @@ static void close_and_fail(filch_frame *f, void *arg)
         int fd = dup(0);
         failing_errno = errors[i];
         failing_count = 0;
-        /* relaxed: for ourselves, and so below. */
+        /* relaxed: for this thread, here and below. */
         filch_store_relaxed(&failing_fd, (uint32_t)fd);
         int result = filch_close(f, fd);
         filch_store_relaxed(&failing_fd, 0);
@@ -156,12 +160,12 @@ TEST(a_close_that_fails_has_closed_once)
     close_and_fail(NULL, NULL);
 }
 
-TEST(who_writes_all_and_gets_nowhere_gives_up)
+TEST(write_all_fails_if_nothing_gets_written)
 {
     int pair[2];
 
     open_pair(pair);
-    /* relaxed: for ourselves. */
+    /* relaxed: for this thread. */
     filch_store_relaxed(&idle_fd, (uint32_t)pair[0]);
     assert_int_equal(filch_write_all(NULL, pair[0], "abc", 3), -EIO);
     assert_int_equal(filch_send_all(NULL, pair[0], "abc", 3, 0), -EIO);
@@ -173,7 +177,7 @@ TEST(who_writes_all_and_gets_nowhere_gives_up)
     close(pair[1]);
 }
 
-/* ---- events that say too much ------------------------------------------------------------------ */
+/* ---- misleading events ----------------------------------------------------------------------- */
 
 static char directory[] = "/tmp/filch_close_XXXXXX";
 
@@ -186,7 +190,7 @@ static void make_file(const char *name)
     CHECK(fd >= 0 && close(fd) == 0 && unlink(path) == 0);
 }
 
-/* Two wait for one event; who comes too late must not wait in the kernel, on the only worker. */
+/* Two reads wait for one event. The second must not wait in the kernel, on the only worker. */
 static void read_events(filch_frame *f, void *arg)
 {
     char buffers[2][4096];
@@ -210,7 +214,7 @@ static void read_events(filch_frame *f, void *arg)
     CHECK(filch_close(f, fd) == 0);
 }
 
-TEST(an_event_that_another_has_taken_is_waited_for)
+TEST(a_read_whose_event_was_used_up_waits_for_the_next)
 {
     filch_pool *pool = watched_pool_of(1);
 
@@ -220,7 +224,8 @@ TEST(an_event_that_another_has_taken_is_waited_for)
     watched_pool_destroy(pool);
 }
 
-/* A listener whose queue is full: connections are neither made nor refused. Returns how many descriptors of clients there are. */
+/* A listener whose queue is full: connections are neither made nor refused. Returns the number of
+ * `fds`. */
 static int listen_in_vain(struct sockaddr_in *address, int fds[5])
 {
     socklen_t length = sizeof *address;
@@ -238,7 +243,8 @@ static int listen_in_vain(struct sockaddr_in *address, int fds[5])
     return 5;
 }
 
-/* The file of a descriptor lives on in another, and the number is a socket that is connecting: what happens to the file is nothing to the socket. */
+/* A duplicate keeps a file open, and the number of its first descriptor is now a socket that
+ * connects. Events of the file must not be taken for events of the socket. */
 static void reuse_number(filch_frame *f, void *arg)
 {
     struct sockaddr_in address;
@@ -266,7 +272,7 @@ static void reuse_number(filch_frame *f, void *arg)
         CHECK(filch_close(f, fds[i]) == 0);
 }
 
-TEST(an_event_of_a_file_that_had_the_number_is_no_event)
+TEST(an_event_of_the_file_that_had_the_number_before_is_ignored)
 {
     filch_pool *pool = watched_pool_of(1);
 
@@ -274,7 +280,7 @@ TEST(an_event_of_a_file_that_had_the_number_is_no_event)
     watched_pool_destroy(pool);
 }
 
-/* ---- what epoll does not take -------------------------------------------------------------------- */
+/* ---- descriptors that epoll refuses ---------------------------------------------------------- */
 
 static int receive_one(filch_frame *f, void *arg)
 {
@@ -283,7 +289,7 @@ static int receive_one(filch_frame *f, void *arg)
     return got < 0 ? (int)got : 0;
 }
 
-/* Deadlines, cancellations and closes end it, and so does what it waits for. */
+/* Deadlines and cancellations end the operation, and so do the bytes that it waits for. */
 static void wait_without_epoll(filch_frame *f, void *arg)
 {
     int pair[2];
@@ -292,7 +298,7 @@ static void wait_without_epoll(filch_frame *f, void *arg)
     (void)arg;
 
     open_pair(pair);
-    /* relaxed: for ourselves. */
+    /* relaxed: for this thread. */
     filch_store_relaxed(&refused_fd, (uint32_t)pair[0]);
     filch_op receiving = filch_op_recv(pair[0], &byte, 1, 0),
              reading = filch_op_read(pair[0], &byte, 1);
@@ -315,7 +321,7 @@ static void wait_without_epoll(filch_frame *f, void *arg)
     filch_store_relaxed(&refused_fd, 0);
 }
 
-TEST(what_epoll_does_not_take_is_waited_for_all_the_same)
+TEST(a_descriptor_that_epoll_refuses_is_retried)
 {
     on_pools(wait_without_epoll, NULL);
 }
@@ -326,10 +332,10 @@ int main(void)
         cmocka_unit_test(a_close_waits_for_what_is_being_tried),
         cmocka_unit_test(a_shutdown_that_is_not_possible_is_an_error),
         cmocka_unit_test(a_close_that_fails_has_closed_once),
-        cmocka_unit_test(who_writes_all_and_gets_nowhere_gives_up),
-        cmocka_unit_test(an_event_that_another_has_taken_is_waited_for),
-        cmocka_unit_test(an_event_of_a_file_that_had_the_number_is_no_event),
-        cmocka_unit_test(what_epoll_does_not_take_is_waited_for_all_the_same),
+        cmocka_unit_test(write_all_fails_if_nothing_gets_written),
+        cmocka_unit_test(a_read_whose_event_was_used_up_waits_for_the_next),
+        cmocka_unit_test(an_event_of_the_file_that_had_the_number_before_is_ignored),
+        cmocka_unit_test(a_descriptor_that_epoll_refuses_is_retried),
     };
     return cmocka_run_group_tests_name("io_close", tests, watchdog_start, watchdog_stop);
 }

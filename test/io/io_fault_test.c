@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes wrong around input and output: nothing is lost, nothing hangs. Run once for each way of doing it: FILCH_IO.
+ * Faults around input and output: no operation is lost, and none hangs. Run once for each way of
+ * I/O: FILCH_IO.
  */
 #include "child.h"
 #include "pools.h"
@@ -41,7 +42,7 @@ static void assert_child(void (*fn)(void *arg), void *arg)
     assert_int_equal(c.status, 0);
 }
 
-/* ---- very many ---------------------------------------------------------------------------------- */
+/* ---- very many ------------------------------------------------------------------------------- */
 
 #define OPS_OF_A_TASK 250
 #define TASKS (400 / TEST_SLOWNESS)
@@ -49,11 +50,11 @@ static void assert_child(void (*fn)(void *arg), void *arg)
 
 typedef struct many {
     int pair[2];
-    filch_atomic_u32 *flying_count;
+    filch_atomic_u32 *in_flight_count;
     uint32_t byte_count;
 } many;
 
-/* All of these wait at once, for one byte each of the same stream. */
+/* All operations wait at once, each for one byte of the same stream. */
 static int receive_many(filch_frame *f, void *arg)
 {
     many *m = arg;
@@ -64,7 +65,7 @@ static int receive_many(filch_frame *f, void *arg)
         ops[i] = filch_op_recv(m->pair[0], &bytes[i], 1, 0);
         CHECK(filch_op_start(f, &ops[i]) == 0);
     }
-    filch_fetch_add_release(m->flying_count, OPS_OF_A_TASK);
+    filch_fetch_add_release(m->in_flight_count, OPS_OF_A_TASK);
     for (int i = 0; i < OPS_OF_A_TASK; i++) {
         ssize_t got = filch_op_wait(f, &ops[i], FILCH_NO_DEADLINE);
         CHECK(got == 1 && bytes[i] == 'x');
@@ -75,11 +76,12 @@ static int receive_many(filch_frame *f, void *arg)
     return 0;
 }
 
-/* With a ring of 4 entries, nearly all of them find no place; with epoll they wait in the lists of the descriptors. */
-static void fly_many(filch_frame *f, void *arg)
+/* With a ring of 4 entries, nearly all operations find no free entry. With epoll they wait in the
+ * lists of the descriptors. */
+static void receive_very_many(filch_frame *f, void *arg)
 {
     many *all = calloc(TASKS, sizeof *all);
-    filch_atomic_u32 flying_count = {0};
+    filch_atomic_u32 in_flight_count = {0};
     filch_scope scope;
     char bytes[OPS_OF_A_TASK];
     (void)arg;
@@ -88,10 +90,10 @@ static void fly_many(filch_frame *f, void *arg)
     CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     for (int i = 0; i < TASKS; i++) {
         open_pair(all[i].pair);
-        all[i].flying_count = &flying_count;
+        all[i].in_flight_count = &in_flight_count;
         CHECK(filch_scope_spawn(f, &scope, receive_many, &all[i]) == 0);
     }
-    while (filch_load_acquire(&flying_count) < OPS)
+    while (filch_load_acquire(&in_flight_count) < OPS)
         filch_yield(f);
     for (int i = 0; i < TASKS; i++)
         CHECK(filch_send_all(f, all[i].pair[1], bytes, sizeof bytes, 0) == sizeof bytes);
@@ -106,11 +108,11 @@ static void fly_many(filch_frame *f, void *arg)
 TEST(each_of_very_many_operations_ends_once)
 {
     filch_pool *pool = watched_pool_of(2);
-    assert_int_equal(filch_run(pool, fly_many, NULL), 0);
+    assert_int_equal(filch_run(pool, receive_very_many, NULL), 0);
     watched_pool_destroy(pool);
 }
 
-/* ---- signals ------------------------------------------------------------------------------------- */
+/* ---- signals --------------------------------------------------------------------------------- */
 
 static filch_atomic_u32 alarm_count;
 
@@ -149,7 +151,7 @@ static void talk(filch_frame *f, void *arg)
         CHECK(filch_read_all(f, pair[0], buffer, sizeof buffer) == sizeof buffer);
         for (size_t j = 0; j < sizeof buffer; j++)
             CHECK(buffer[j] == (char)i);
-        /* Also those that block a thread. */
+        /* Signals also interrupt threads that sleep. */
         CHECK(filch_sleep_ns(f, 20000) == 0);
     }
     CHECK(filch_shutdown(f, pair[0], SHUT_WR) == 0);
@@ -171,7 +173,7 @@ TEST(a_thousand_signals_a_second_disturb_nothing)
     assert_true(filch_load_relaxed(&alarm_count) > 0);
 }
 
-/* ---- peers ----------------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 static void reset_peer(filch_frame *f, void *arg)
 {
@@ -203,7 +205,7 @@ TEST(a_peer_that_resets_is_an_error)
     on_pools(reset_peer, NULL);
 }
 
-/* ---- lack of descriptors, of room on the disk ---------------------------------------------------------- */
+/* ---- no descriptors, no room on the disk ----------------------------------------------------- */
 
 static void open_too_many(filch_frame *f, void *arg)
 {
@@ -213,7 +215,7 @@ static void open_too_many(filch_frame *f, void *arg)
     while (count < 64 && (fds[count] = filch_open(f, "/dev/null", O_RDONLY, 0)) >= 0)
         count++;
     CHECK(count < 64 && fds[count] == -EMFILE);
-    /* This one needs none. */
+    /* A statx needs no descriptor. */
     struct statx info;
     CHECK(filch_statx(f, FILCH_CWD, "/dev/null", 0, STATX_TYPE, &info) == 0);
     for (int i = 0; i < count; i++)
@@ -234,7 +236,7 @@ TEST(without_descriptors_an_open_fails_and_the_rest_goes_on)
     assert_child(live_with_few_descriptors, NULL);
 }
 
-/* Not even for a ring, or for epoll. */
+/* There is no descriptor for a ring or for epoll either. */
 static void read_all_the_same(filch_frame *f, void *arg)
 {
     const int *ends = arg;
@@ -294,7 +296,7 @@ TEST(a_full_disk_is_an_error)
     rmdir(directory);
 }
 
-/* ---- fork and exec ------------------------------------------------------------------------------------- */
+/* ---- fork and exec --------------------------------------------------------------------------- */
 
 static void talk_in_child(void *arg)
 {
@@ -317,7 +319,7 @@ TEST(a_child_of_fork_has_input_and_output_of_its_own)
     watched_pool_destroy(pool);
 }
 
-/* How many descriptors a program sees that is started here. */
+/* How many descriptors a program inherits that is started here. */
 static int count_descriptors(void)
 {
     FILE *list = popen("ls /proc/self/fd | wc -l", "r");
@@ -344,9 +346,10 @@ TEST(a_program_that_is_started_inherits_nothing)
     watched_pool_destroy(pool);
 }
 
-/* ---- refused ------------------------------------------------------------------------------------------- */
+/* ---- refused --------------------------------------------------------------------------------- */
 
-/* As the profile of Docker does: io_uring_setup and its like are -EPERM; and so is `another` call, as all are that an older one does not know. */
+/* As Docker's profile: the calls of io_uring return -EPERM. So does `another` call, as calls do
+ * that an older profile does not know. */
 static bool refuse_io_uring(long another)
 {
     struct sock_filter filter[] = {
@@ -390,7 +393,7 @@ TEST(where_a_call_for_events_is_refused_they_come_all_the_same)
     assert_child(live_without_rings, (void *)(intptr_t)SYS_epoll_pwait2);
 }
 
-/* ---- standard streams that are closed ------------------------------------------------------------ */
+/* ---- standard streams that are closed -------------------------------------------------------- */
 
 static void read_and_write_nothing(filch_frame *f, void *arg)
 {
@@ -419,7 +422,7 @@ static void close_standard_streams(void *arg)
     CHECK(filch_pool_destroy(pool) == 0);
 }
 
-TEST(what_is_ours_has_no_number_of_a_standard_stream)
+TEST(our_descriptors_are_never_standard_streams)
 {
     assert_child(close_standard_streams, NULL);
 }
@@ -427,7 +430,7 @@ TEST(what_is_ours_has_no_number_of_a_standard_stream)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_ours_has_no_number_of_a_standard_stream),
+        cmocka_unit_test(our_descriptors_are_never_standard_streams),
         cmocka_unit_test(each_of_very_many_operations_ends_once),
         cmocka_unit_test(a_thousand_signals_a_second_disturb_nothing),
         cmocka_unit_test(a_peer_that_resets_is_an_error),

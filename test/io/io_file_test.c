@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files and directories of tasks. Run once for each way of doing it: FILCH_IO.
+ * Files and directories of tasks. Run once for each way of I/O: FILCH_IO.
  */
 #include "pools.h"
 
@@ -70,7 +70,7 @@ static void link_files(filch_frame *f, void *arg)
     CHECK(filch_statx(f, at, "three", AT_SYMLINK_NOFOLLOW, STATX_NLINK, &info) == 0);
     CHECK(S_ISREG(info.stx_mode) && info.stx_nlink == 3);
     filch_op op = filch_op_linkat(at, "one", at, "four", 1 << 30);
-    CHECK(filch_op_run(f, &op, filch_after_ms(60000)) == -EINVAL);
+    CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == -EINVAL);
 
     CHECK(filch_unlinkat(f, at, "one", 0) == 0 && filch_unlinkat(f, at, "two", 0) == 0);
     CHECK(filch_unlinkat(f, at, "three", 0) == 0 && filch_unlinkat(f, at, "symbolic", 0) == 0);
@@ -127,13 +127,13 @@ static void open_pipes(filch_frame *f, void *arg)
     CHECK(filch_unlink(f, path) == 0);
 }
 
-TEST(an_open_that_says_so_does_not_wait)
+TEST(an_open_with_o_nonblock_does_not_wait)
 {
     on_pools(open_pipes, NULL);
     open_pipes(NULL, NULL);
 }
 
-/* ---- opens that wait for somebody ---------------------------------------------------------------- */
+/* ---- opens that wait for another process ----------------------------------------------------- */
 
 typedef struct opening {
     char path[64];
@@ -150,7 +150,8 @@ static int open_in_task(filch_frame *f, void *arg)
     return o->result < 0 ? o->result : 0;
 }
 
-/* There is one worker: when the task that opens has begun, and another goes on, it waits. */
+/* There is one worker: when the opening task has begun, and this task runs again, the open
+ * waits. */
 static void begin_to_open(filch_frame *f, filch_scope *scope, opening *o)
 {
     o->has_begun = false;
@@ -168,7 +169,7 @@ static void on_one_worker(filch_fn *fn, void *arg)
     watched_pool_destroy(pool);
 }
 
-/* Somebody has a lease on the file, and gives it back when another task of the same worker lets it. */
+/* Another task of the same worker releases the lease on the file. */
 static void open_leased_file(filch_frame *f, void *arg)
 {
     int holder = *(int *)arg;
@@ -220,7 +221,7 @@ TEST(an_open_that_waits_for_a_lease_holds_up_no_worker)
     }
 }
 
-/* More than there are threads for files. */
+/* More pipes than there are threads for files. */
 #define PIPES 20
 
 static void open_many_pipes(filch_frame *f, void *arg)
@@ -261,7 +262,7 @@ TEST(opens_of_pipes_wait_for_each_other_however_many)
     on_one_worker(open_many_pipes, &(int){O_WRONLY});
 }
 
-/* A writer has opened it, written and closed it again before the open for reading looks. */
+/* The writer has opened, written and closed before the open for reading looks. */
 static int write_and_close(filch_frame *f, void *arg)
 {
     int fd = filch_open(f, arg, O_WRONLY, 0);
@@ -270,7 +271,8 @@ static int write_and_close(filch_frame *f, void *arg)
     return 0;
 }
 
-/* Deadlines and cancellations end it, and nobody is left who has it open; and so does what it waits for. */
+/* Deadlines and cancellations end the open, and leave no descriptor of the pipe behind. So does a
+ * writer. */
 static void open_pipes_in_vain(filch_frame *f, void *arg)
 {
     static const int modes[] = {O_RDONLY, O_WRONLY};
@@ -281,7 +283,7 @@ static void open_pipes_in_vain(filch_frame *f, void *arg)
     snprintf(path, sizeof path, "%s/pipe", directory);
     CHECK(mkfifo(path, 0600) == 0);
     for (int i = 0; i < 2; i++) {
-        opening o = {.flags = modes[i], .result = -ECANCELED}; /* also if it was never begun */
+        opening o = {.flags = modes[i], .result = -ECANCELED}; /* also if it has not begun */
         filch_op op = filch_op_openat(FILCH_CWD, path, modes[i], 0);
         CHECK(filch_op_run(f, &op, filch_after_ms(1)) == -ETIMEDOUT);
         CHECK(filch_open(f, path, O_WRONLY | O_NONBLOCK, 0) == -ENXIO);
@@ -311,7 +313,7 @@ TEST(an_open_of_a_pipe_waits_as_long_as_it_may)
     open_pipes_in_vain(NULL, NULL);
 }
 
-/* One task has both ends in flight, and waits for them in any order; or gives one up. */
+/* One task has the opens of both ends in flight. It waits for them in any order, or cancels one. */
 static void open_both_ends(filch_frame *f, void *arg)
 {
     char path[64];
@@ -336,12 +338,13 @@ static void open_both_ends(filch_frame *f, void *arg)
     CHECK(filch_unlink(f, path) == 0);
 }
 
-TEST(who_starts_to_open_a_pipe_goes_on)
+TEST(a_task_that_starts_to_open_a_pipe_goes_on)
 {
     on_pools(open_both_ends, NULL);
 }
 
-/* Ways that lead from one file system to another, of all sorts: what is done at once on some of them has the same result on others. */
+/* Paths from one file system to others: results are the same on all, whether they come at once or
+ * not. */
 static void cross_mounts(filch_frame *f, void *arg)
 {
     static const char *const places[] = {"proc", "proc/self", "sys", "dev", "dev/pts", "tmp", "."};
@@ -429,11 +432,11 @@ int main(void)
         cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
         cmocka_unit_test(a_file_gets_a_second_name),
         cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),
-        cmocka_unit_test(an_open_that_says_so_does_not_wait),
+        cmocka_unit_test(an_open_with_o_nonblock_does_not_wait),
         cmocka_unit_test(an_open_that_waits_for_a_lease_holds_up_no_worker),
         cmocka_unit_test(opens_of_pipes_wait_for_each_other_however_many),
         cmocka_unit_test(an_open_of_a_pipe_waits_as_long_as_it_may),
-        cmocka_unit_test(who_starts_to_open_a_pipe_goes_on),
+        cmocka_unit_test(a_task_that_starts_to_open_a_pipe_goes_on),
         cmocka_unit_test(a_path_may_lead_to_another_file_system),
         cmocka_unit_test(a_directory_has_the_entries_that_were_made),
     };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations on a thread for calls that block, which wait for it, or have begun: deadlines, closes, locks of files. Some system calls are ours here. Run once for each way of doing it: FILCH_IO.
+ * Operations on threads for calls that block, before and after the thread has begun: deadlines,
+ * closes, locks of files. This file replaces some system calls. Run once for each way of I/O:
+ * FILCH_IO.
  *
  * The edges [held] and [tried] are in held.h.
  */
@@ -15,15 +17,15 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 
-/* ---- calls that are ours --------------------------------------------------------------------------- */
+/* ---- replaced system calls ------------------------------------------------------------------- */
 
-/* To this descriptor nothing is written without waiting: so it is on a thread for calls that block. */
-static filch_atomic_u32 slow_fd;    /* 0: to none */
-static filch_atomic_u32 slow_tries; /* so often it was tried */
+/* Writes to this descriptor always wait, so they are made on a thread for calls that block. */
+static filch_atomic_u32 slow_fd;    /* 0: no descriptor */
+static filch_atomic_u32 slow_tries; /* how often a write was tried */
 
 ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
-    /* relaxed: who sets it calls. */
+    /* relaxed: the thread that sets it makes the call. */
     if (fd > 0 && (uint32_t)fd == filch_load_relaxed(&slow_fd) && flags & RWF_NOWAIT) {
         /* relaxed: a count. */
         filch_fetch_add_relaxed(&slow_tries, 1);
@@ -40,7 +42,7 @@ int close(int fd)
     return (int)syscall(SYS_close, fd);
 }
 
-/* ---- where all threads for files are busy -------------------------------------------------------- */
+/* ---- while all threads for files are busy ---------------------------------------------------- */
 
 #define LANE 16
 
@@ -87,7 +89,7 @@ static int open_file(void)
 
 static void be_slow(int fd)
 {
-    /* relaxed: for ourselves, and who calls. */
+    /* relaxed: for this thread, and for its own calls. */
     filch_store_relaxed(&slow_tries, 0);
     filch_store_relaxed(&slow_fd, (uint32_t)fd);
 }
@@ -110,7 +112,7 @@ static void write_late(filch_frame *f, void *arg)
     CHECK(filch_close(f, fd) == 0);
 }
 
-TEST(a_deadline_ends_what_waits_for_a_thread)
+TEST(a_deadline_cancels_a_call_that_waits_for_a_thread)
 {
     on_pools(write_late, NULL);
 }
@@ -127,7 +129,9 @@ static int write_in_task(filch_frame *f, void *arg)
     return 0;
 }
 
-/* A file gets the number of another that was closed, while a write to that waits for a thread. There is one worker: when the task that starts the write has tried it, and another goes on, it waits. */
+/* While a write waits for a thread, its descriptor is closed, and another file gets the number.
+ * There is one worker: when the writing task has tried the write, and another task runs, the write
+ * waits. */
 static void close_before_write(filch_frame *f, int fd)
 {
     late_write w = {fd, 0};
@@ -163,7 +167,7 @@ static void close_before_writes(filch_frame *f, void *arg)
     CHECK(filch_close(f, master) == 0);
 }
 
-TEST(a_close_takes_back_what_waits_for_a_thread)
+TEST(a_close_cancels_a_call_that_waits_for_a_thread)
 {
     filch_pool *pool = watched_pool_of(1);
 
@@ -172,7 +176,7 @@ TEST(a_close_takes_back_what_waits_for_a_thread)
     watched_pool_destroy(pool);
 }
 
-/* A thread has begun with the write, and not made it yet. */
+/* A thread has begun with the write, but has not made the system call yet. */
 static void close_what_is_written(filch_frame *f, void *arg)
 {
     late_write w = {open_file(), 0};
@@ -204,7 +208,7 @@ TEST(a_close_waits_for_a_call_on_a_file_that_has_begun)
     on_pools(close_what_is_written, NULL);
 }
 
-/* A terminal takes no more until somebody reads. */
+/* More than a terminal takes before its other side is read. */
 static int write_much(filch_frame *f, void *arg)
 {
     late_write *w = arg;
@@ -245,7 +249,7 @@ TEST(a_close_does_not_wait_for_a_terminal)
     on_pools(close_stopped_terminal, NULL);
 }
 
-/* Locks of fcntl(2) end when a descriptor of the file is closed, be it another. */
+/* Locks of fcntl(2) end when any descriptor of the file is closed. */
 static void write_locked_file(filch_frame *f, void *arg)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -272,8 +276,8 @@ TEST(a_write_leaves_the_locks_of_a_file_alone)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_deadline_ends_what_waits_for_a_thread),
-        cmocka_unit_test(a_close_takes_back_what_waits_for_a_thread),
+        cmocka_unit_test(a_deadline_cancels_a_call_that_waits_for_a_thread),
+        cmocka_unit_test(a_close_cancels_a_call_that_waits_for_a_thread),
         cmocka_unit_test(a_close_waits_for_a_call_on_a_file_that_has_begun),
         cmocka_unit_test(a_close_does_not_wait_for_a_terminal),
         cmocka_unit_test(a_write_leaves_the_locks_of_a_file_alone),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams, connections and operations of tasks. Run once for each way of doing it: FILCH_IO.
+ * Streams, connections and operations of tasks. Run once for each way of I/O: FILCH_IO.
  */
 #include "pools.h"
 
@@ -10,7 +10,7 @@
 #include <netdb.h>
 #include <poll.h>
 
-/* ---- streams ----------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 typedef struct end {
     int fd;
@@ -56,7 +56,7 @@ static void send_and_receive(filch_frame *f, void *arg)
     (void)arg;
 
     open_pair(pair);
-    /* More than the kernel takes at once, so that both have to wait. */
+    /* More than the kernel takes at once, so that both tasks have to wait. */
     end to = {pair[0], (size_t)3 << 20}, from = {pair[1], (size_t)3 << 20};
     CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
     CHECK(filch_scope_spawn(f, &scope, receive_bytes, &from) == 0);
@@ -106,108 +106,7 @@ TEST(a_pipe_is_written_and_read)
     on_pools(pass_through_pipe, NULL);
 }
 
-/* ---- splice ------------------------------------------------------------------------------------ */
-
-static int splice_through(filch_frame *f, void *arg)
-{
-    const int *ends = arg; /* from, to */
-    size_t done = 0;
-    ssize_t moved;
-
-    while ((moved = filch_splice(f, ends[0], FILCH_FILE_POSITION, ends[1], FILCH_FILE_POSITION,
-                                 65536, 0)) > 0)
-        done += (size_t)moved;
-    CHECK(moved == 0 && done == ((size_t)1 << 20));
-    CHECK(filch_close(f, ends[0]) == 0);
-    return filch_shutdown(f, ends[1], SHUT_WR);
-}
-
-/* Bytes go into a pipe, from there into a socket, and arrive; all three wait for each other. */
-static void splice_bytes(filch_frame *f, void *arg)
-{
-    int pipe_ends[2], pair[2];
-    filch_scope scope;
-    (void)arg;
-
-    CHECK(pipe(pipe_ends) == 0);
-    open_pair(pair);
-    int ends[2] = {pipe_ends[0], pair[0]};
-    end to = {pipe_ends[1], (size_t)1 << 20}, from = {pair[1], (size_t)1 << 20};
-    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
-    CHECK(filch_scope_spawn(f, &scope, splice_through, ends) == 0);
-    CHECK(filch_scope_spawn(f, &scope, receive_bytes, &from) == 0);
-    CHECK(filch_scope_spawn(f, &scope, write_pipe, &to) == 0);
-    CHECK(filch_scope_close(f, &scope) == 0);
-    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
-}
-
-TEST(a_splice_waits_for_both_sides)
-{
-    on_pools(splice_bytes, NULL);
-}
-
-/* Of a pipe that nobody writes to: it can be taken back, whatever carries it out. */
-static void splice_in_vain(filch_frame *f, void *arg)
-{
-    int pipe_ends[2], pair[2];
-    (void)arg;
-
-    CHECK(pipe(pipe_ends) == 0);
-    open_pair(pair);
-    filch_op op =
-        filch_op_splice(pipe_ends[0], FILCH_FILE_POSITION, pair[0], FILCH_FILE_POSITION, 100, 0);
-    CHECK(filch_op_run(f, &op, filch_after_ms(2)) == -ETIMEDOUT);
-    close(pipe_ends[0]);
-    close(pipe_ends[1]);
-    close(pair[0]);
-    close(pair[1]);
-}
-
-TEST(a_splice_has_a_deadline)
-{
-    on_pools(splice_in_vain, NULL);
-    splice_in_vain(NULL, NULL);
-}
-
-static void *empty_socket(void *arg)
-{
-    char buffer[4096];
-    ssize_t got;
-
-    while ((got = read((int)(intptr_t)arg, buffer, sizeof buffer)) > 0 && buffer[got - 1] != 'c')
-        ;
-    return NULL;
-}
-
-/* Into a socket that is full, and non-blocking, as one is that a task has spliced to. */
-TEST(a_plain_thread_waits_for_both_sides_of_a_splice)
-{
-    static const char buffer[4096];
-    int pipe_ends[2], pair[2];
-    pthread_t reader;
-
-    CHECK(pipe(pipe_ends) == 0 && write(pipe_ends[1], "abc", 3) == 3);
-    open_pair(pair);
-    CHECK(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0);
-    while (send(pair[0], buffer, sizeof buffer, 0) > 0)
-        ;
-    filch_op op =
-        filch_op_splice(pipe_ends[0], FILCH_FILE_POSITION, pair[0], FILCH_FILE_POSITION, 100, 0);
-    CHECK(filch_op_run(NULL, &op, filch_after_ms(2)) == -ETIMEDOUT);
-
-    CHECK(pthread_create(&reader, NULL, empty_socket, (void *)(intptr_t)pair[1]) == 0);
-    CHECK(filch_splice(NULL, pipe_ends[0], FILCH_FILE_POSITION, pair[0], FILCH_FILE_POSITION, 100,
-                       0) == 3);
-    CHECK(pthread_join(reader, NULL) == 0);
-    CHECK(fcntl(pipe_ends[0], F_SETFL, O_NONBLOCK) == 0);
-    CHECK(filch_op_run(NULL, &op, filch_after_ms(2)) == -ETIMEDOUT);
-    close(pipe_ends[0]);
-    close(pipe_ends[1]);
-    close(pair[0]);
-    close(pair[1]);
-}
-
-/* ---- connections ------------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 #define CLIENTS 50
 #define ROUNDS 20
@@ -302,7 +201,7 @@ static void connect_to_nobody(filch_frame *f, void *arg)
     CHECK(filch_close(f, fd) == 0);
 }
 
-/* A queue of one that is full: the next connection is neither made nor refused. */
+/* The queue has room for one connection, and is full: the next one is neither made nor refused. */
 static void connect_too_late(filch_frame *f, void *arg)
 {
     int listener = listen_here(), fds[4];
@@ -329,13 +228,13 @@ TEST(a_connect_has_a_deadline_and_leaves_the_socket_as_it_was)
     connect_too_late(NULL, NULL);
 }
 
-TEST(nobody_listens)
+TEST(a_connect_to_nobody_is_refused)
 {
     on_pools(connect_to_nobody, NULL);
     connect_to_nobody(NULL, NULL);
 }
 
-/* ---- several at once, deadlines, cancellation ------------------------------------------------------- */
+/* ---- several at once, deadlines, cancellation ------------------------------------------------ */
 
 static void start_several(filch_frame *f, void *arg)
 {
@@ -362,7 +261,7 @@ static void start_several(filch_frame *f, void *arg)
     }
 }
 
-TEST(several_operations_fly_at_once)
+TEST(several_operations_are_in_flight_at_once)
 {
     on_pools(start_several, NULL);
 }
@@ -414,7 +313,7 @@ static void cancel_receivers(filch_frame *f, void *arg)
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
 
-TEST(a_scope_that_is_cancelled_takes_its_operations_back)
+TEST(a_cancelled_scope_cancels_its_operations)
 {
     on_pools(cancel_receivers, NULL);
 }
@@ -438,7 +337,7 @@ static void close_under_receivers(filch_frame *f, void *arg)
     CHECK(filch_close(f, pair[1]) == 0);
 }
 
-TEST(a_close_takes_back_what_is_in_flight)
+TEST(a_close_cancels_what_is_in_flight)
 {
     on_pools(close_under_receivers, NULL);
 }
@@ -458,12 +357,12 @@ static void cancel_one(filch_frame *f, void *arg)
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
 
-TEST(one_operation_is_taken_back)
+TEST(one_operation_is_cancelled)
 {
     on_pools(cancel_one, NULL);
 }
 
-/* ---- descriptors of all sorts --------------------------------------------------------------------- */
+/* ---- descriptors of all kinds ---------------------------------------------------------------- */
 
 static int send_later(filch_frame *f, void *arg)
 {
@@ -517,7 +416,7 @@ static void use_bad(filch_frame *f, void *arg)
     CHECK(filch_op_start(f, NULL) == -EINVAL && filch_op_wait(f, NULL, 0) == -EINVAL);
 }
 
-TEST(what_is_wrong_is_an_error)
+TEST(a_wrong_argument_is_an_error)
 {
     on_pools(use_bad, NULL);
     use_bad(NULL, NULL);
@@ -557,19 +456,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_bytes_of_a_stream_arrive_in_order),
         cmocka_unit_test(a_pipe_is_written_and_read),
-        cmocka_unit_test(a_splice_waits_for_both_sides),
-        cmocka_unit_test(a_splice_has_a_deadline),
-        cmocka_unit_test(a_plain_thread_waits_for_both_sides_of_a_splice),
         cmocka_unit_test(a_server_and_its_clients_in_one_pool),
         cmocka_unit_test(a_connect_has_a_deadline_and_leaves_the_socket_as_it_was),
-        cmocka_unit_test(nobody_listens),
-        cmocka_unit_test(several_operations_fly_at_once),
+        cmocka_unit_test(a_connect_to_nobody_is_refused),
+        cmocka_unit_test(several_operations_are_in_flight_at_once),
         cmocka_unit_test(a_deadline_ends_an_operation_and_nothing_is_lost),
-        cmocka_unit_test(a_scope_that_is_cancelled_takes_its_operations_back),
-        cmocka_unit_test(a_close_takes_back_what_is_in_flight),
-        cmocka_unit_test(one_operation_is_taken_back),
+        cmocka_unit_test(a_cancelled_scope_cancels_its_operations),
+        cmocka_unit_test(a_close_cancels_what_is_in_flight),
+        cmocka_unit_test(one_operation_is_cancelled),
         cmocka_unit_test(a_descriptor_that_is_non_blocking_is_waited_for),
-        cmocka_unit_test(what_is_wrong_is_an_error),
+        cmocka_unit_test(a_wrong_argument_is_an_error),
         cmocka_unit_test(names_are_resolved),
         cmocka_unit_test(a_pool_says_how_it_does_it),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring without a pool. Its thread is the lookout, too: so what happens between two steps of the one is decided by the program.
+ * A ring without a pool. One thread is both the ring's thread and its lookout, so the test decides
+ * what happens between two steps of either.
  */
 #include "io/uring.h"
 
@@ -13,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- what the library asks of the kernel ---------------------------------------------------------- */
+/* ---- the library's system calls -------------------------------------------------------------- */
 
 static unsigned kick_count;
 static void (*before_sleep)(void); /* once, when the thread is about to sleep in the ring */
@@ -22,7 +23,7 @@ static long sleep_result;
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f);
 
-/* The library's calls come here. */
+/* The library calls this one. */
 long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
     bool is_sleep = number == SYS_io_uring_enter && c == 1;
@@ -38,7 +39,7 @@ long __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
     return result;
 }
 
-/* ---- the ring --------------------------------------------------------------------------------------- */
+/* ---- the ring -------------------------------------------------------------------------------- */
 
 static filch_io io = {.ring_entries = 64};
 static filch_uring *ring;
@@ -64,7 +65,7 @@ static void look_after_ring(void)
     assert_null(ring->source.look(&ring->source, &is_near));
 }
 
-/* It listens to the bell, and nothing is left that would keep it from sleeping. */
+/* Until the ring polls the bell, and nothing keeps the thread from sleeping. */
 static void come_to_rest(void)
 {
     const struct timespec none = {0};
@@ -73,37 +74,38 @@ static void come_to_rest(void)
     while (sleep_result != -ETIME);
 }
 
-/* As one who calls the thread. */
+/* As a thread does that calls the ring's thread. */
 static void ring_bell(void)
 {
     const uint64_t one = 1;
     assert_int_equal(write(ring->source.bell, &one, sizeof one), sizeof one);
 }
 
-/* ---- the bell --------------------------------------------------------------------------------------- */
+/* ---- the bell -------------------------------------------------------------------------------- */
 
 static filch_op request;
 
-/* A request to take back all polls, of which the bell is one, is carried out by the handler before the thread gets to sleep; and then it is called. */
-static void take_back_polls_and_call(void)
+/* A request to cancel all polls, the bell's among them, is carried out by the handler before the
+ * thread sleeps. Then the thread is called. */
+static void cancel_polls_and_call(void)
 {
     filch_uring_cancel_all(ring, &request, FILCH_URING_POLLS);
     look_after_ring();
     ring_bell();
 }
 
-TEST(a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sleep)
+TEST(a_bell_is_heard_though_polls_are_cancelled_when_its_thread_is_about_to_sleep)
 {
     const struct timespec long_time = {.tv_sec = 20};
 
     open_ring();
     come_to_rest();
-    before_sleep = take_back_polls_and_call;
+    before_sleep = cancel_polls_and_call;
     sleep_in_ring(&long_time);
 
     assert_int_not_equal(sleep_result, -ETIME);
     assert_true(kick_count > 0);
-    /* And it listens again. */
+    /* The ring polls the bell again. */
     come_to_rest();
     assert_true(filch_op_is_complete(&request));
     before_sleep = ring_bell;
@@ -112,8 +114,8 @@ TEST(a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sle
     filch_uring_destroy(ring);
 }
 
-/* The thread computes. It is kicked for what there is to do, which leaves the bell; and for nothing after that. */
-TEST(who_computes_is_not_kicked_because_its_bell_has_rung)
+/* The thread computes. It is kicked for the bell's completion, and for nothing after that. */
+TEST(a_thread_that_computes_is_not_kicked_because_its_bell_has_rung)
 {
     open_ring();
     come_to_rest();
@@ -128,7 +130,8 @@ TEST(who_computes_is_not_kicked_because_its_bell_has_rung)
     filch_uring_destroy(ring);
 }
 
-/* It is called before it sleeps, and the lookout, which has not noticed that it does not compute any more, reads that the bell has rung. */
+/* The thread is called before it sleeps. The lookout, which takes it for computing, reads the
+ * bell's completion. */
 TEST(a_bell_that_only_the_lookout_has_heard_is_not_slept_over)
 {
     open_ring();
@@ -146,8 +149,8 @@ static int pair[2];
 static filch_op receiving;
 static char byte;
 
-/* An operation that is to be tried once more lies in the inbox until the thread comes to its loop. */
-TEST(who_computes_is_not_kicked_for_what_only_it_can_submit)
+/* An operation that is to be submitted again is in the inbox until the thread comes to its loop. */
+TEST(a_thread_that_computes_is_not_kicked_for_what_only_it_can_submit)
 {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     open_ring();
@@ -173,10 +176,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
-            a_bell_is_heard_though_polls_are_taken_back_when_its_thread_is_about_to_sleep),
-        cmocka_unit_test(who_computes_is_not_kicked_because_its_bell_has_rung),
+            a_bell_is_heard_though_polls_are_cancelled_when_its_thread_is_about_to_sleep),
+        cmocka_unit_test(a_thread_that_computes_is_not_kicked_because_its_bell_has_rung),
         cmocka_unit_test(a_bell_that_only_the_lookout_has_heard_is_not_slept_over),
-        cmocka_unit_test(who_computes_is_not_kicked_for_what_only_it_can_submit),
+        cmocka_unit_test(a_thread_that_computes_is_not_kicked_for_what_only_it_can_submit),
     };
     return cmocka_run_group_tests_name("ring", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections and bytes as they come. Run once for each way of doing I/O: FILCH_IO.
+ * Streams of bytes. Run once for each way of I/O: FILCH_IO.
  */
 #include "io/stream.h"
 #include "pools.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A connection over TCP: what comes from sockets of this machine only (AF_UNIX) is received one by one. */
+/* A connection over TCP. From AF_UNIX sockets a stream receives one by one. */
 static void open_tcp_pair(int pair[2])
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -28,8 +28,6 @@ static void open_tcp_pair(int pair[2])
     pair[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     CHECK(pair[0] >= 0 && close(listener) == 0);
 }
-
-/* ---- bytes ------------------------------------------------------------------------------------- */
 
 #define BYTES ((size_t)1 << 20)
 
@@ -64,7 +62,7 @@ static int receive_bytes(filch_frame *f, void *arg)
         CHECK(got <= FILCH_STREAM_BYTES);
         for (ssize_t i = 0; i < got; i++, done++)
             CHECK(((const unsigned char *)stream.data)[i] == byte_at(done));
-        /* Now and then, so that much comes before it is asked for. */
+        /* Yield now and then, so that much comes before the task asks for it. */
         if (done % 5 == 0)
             filch_yield(f);
     }
@@ -145,7 +143,7 @@ TEST(a_deadline_ends_the_wait_and_not_the_stream)
     on_pools(wait_in_vain, NULL);
 }
 
-/* What it has is received at once, whatever the flags say of waiting. */
+/* MSG_WAITALL is ignored: what has come is returned at once. */
 static void wait_for_all(filch_frame *f, void *arg)
 {
     int pair[2];
@@ -205,7 +203,7 @@ static void close_unread(filch_frame *f, void *arg)
     char buffer[100] = "";
     (void)arg;
 
-    /* More often than there are buffers: they are given back. */
+    /* More often than there are buffers, so they must have been given back. */
     for (int i = 0; i < 1000; i++) {
         int pair[2];
         filch_stream stream;
@@ -223,12 +221,12 @@ static void close_unread(filch_frame *f, void *arg)
     }
 }
 
-TEST(what_nobody_asked_for_is_given_back)
+TEST(buffers_that_no_call_returned_are_given_back)
 {
     on_pools(close_unread, NULL);
 }
 
-/* The sender does not get far ahead of who does not ask. */
+/* The sender does not get far ahead of a task that does not ask. */
 static void stop_sender(filch_frame *f, void *arg)
 {
     int pair[2], size = 4096;
@@ -262,12 +260,13 @@ static void stop_sender(filch_frame *f, void *arg)
     filch_close(f, pair[1]);
 }
 
-TEST(a_sender_waits_for_who_does_not_ask)
+TEST(a_sender_waits_for_a_task_that_does_not_ask)
 {
     on_pools(stop_sender, NULL);
 }
 
-/* Another task goes on with a stream, while the one that asked first waits for something else: the end comes with so much that the request is being taken back when all has been fetched. */
+/* Another task goes on with the stream while the first waits for something else. So much comes
+ * before the end that the request is being cancelled when the task has taken everything. */
 static int fetch_rest(filch_frame *f, void *arg)
 {
     filch_stream *stream = arg;
@@ -348,163 +347,9 @@ static void use_wrong_ones(filch_frame *f, void *arg)
     filch_close(f, pair[1]);
 }
 
-TEST(what_is_wrong_is_an_error)
+TEST(a_wrong_argument_is_an_error)
 {
     on_pools(use_wrong_ones, NULL);
-}
-
-/* ---- connections --------------------------------------------------------------------------------- */
-
-#define CLIENTS 200
-
-static struct sockaddr_in address;
-
-static int listen_here(void)
-{
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    socklen_t length = sizeof address;
-
-    address =
-        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 &&
-          listen(listener, 1024) == 0);
-    CHECK(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
-    return listener;
-}
-
-static int ask(filch_frame *f, void *arg)
-{
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    uint64_t question = (uint64_t)(uintptr_t)arg * 1000003, answer = 0;
-
-    CHECK(filch_connect(f, fd, (struct sockaddr *)&address, sizeof address) == 0);
-    CHECK(filch_send_all(f, fd, &question, sizeof question, 0) == sizeof question);
-    CHECK(filch_recv(f, fd, &answer, sizeof answer, MSG_WAITALL) == sizeof answer &&
-          answer == question);
-    return filch_close(f, fd);
-}
-
-static int echo(filch_frame *f, void *arg)
-{
-    int fd = (int)(intptr_t)arg;
-    filch_stream stream;
-    ssize_t got;
-
-    CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-    filch_stream_recv(&stream, fd, 0);
-    while ((got = filch_stream_next(f, &stream, FILCH_NO_DEADLINE)) > 0)
-        CHECK(filch_send_all(f, fd, stream.data, (size_t)got, 0) == got);
-    CHECK(got == 0);
-    filch_stream_close(f, &stream);
-    return filch_close(f, fd);
-}
-
-static int accept_all(filch_frame *f, void *arg)
-{
-    filch_stream incoming;
-    filch_scope scope;
-
-    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
-    filch_stream_accept(&incoming, (int)(intptr_t)arg, 0);
-    for (int i = 0; i < CLIENTS; i++) {
-        int fd = (int)filch_stream_next(f, &incoming, FILCH_NO_DEADLINE);
-        CHECK(fd >= 0);
-        CHECK(filch_scope_spawn(f, &scope, echo, (void *)(intptr_t)fd) == 0);
-    }
-    filch_stream_close(f, &incoming);
-    return filch_scope_close(f, &scope);
-}
-
-static void serve(filch_frame *f, void *arg)
-{
-    int listener = listen_here();
-    filch_scope scope;
-    (void)arg;
-
-    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
-    CHECK(filch_scope_spawn(f, &scope, accept_all, (void *)(intptr_t)listener) == 0);
-    for (uintptr_t i = 0; i < CLIENTS; i++)
-        CHECK(filch_scope_spawn(f, &scope, ask, (void *)i) == 0);
-    CHECK(filch_scope_close(f, &scope) == 0);
-    filch_close(f, listener);
-}
-
-TEST(every_connection_is_accepted_once)
-{
-    on_pools(serve, NULL);
-}
-
-static int count_sockets(void)
-{
-    struct stat info;
-    int count = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        count += fstat(fd, &info) == 0 && S_ISSOCK(info.st_mode);
-    return count;
-}
-
-/* More connections than are asked for: the others are closed, whoever has them. */
-static void leave_some(filch_frame *f, void *arg)
-{
-    int listener = listen_here(), clients[100];
-    filch_stream incoming;
-    (void)arg;
-
-    filch_stream_accept(&incoming, listener, 0);
-    CHECK(filch_stream_next(f, &incoming, filch_after_ms(1)) == -ETIMEDOUT);
-    int socket_count = count_sockets();
-    for (int i = 0; i < 100; i++) {
-        clients[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        CHECK(filch_connect(f, clients[i], (struct sockaddr *)&address, sizeof address) == 0);
-    }
-    for (int i = 0; i < 3; i++) {
-        int fd = (int)filch_stream_next(f, &incoming, FILCH_NO_DEADLINE);
-        CHECK(fd >= 0);
-        filch_close(f, fd);
-    }
-    filch_stream_close(f, &incoming);
-    filch_close(f, listener);
-    for (int i = 0; i < 100; i++) {
-        char byte;
-        ssize_t got = filch_recv(f, clients[i], &byte, 1, 0);
-        CHECK(got == 0 || got == -ECONNRESET);
-        filch_close(f, clients[i]);
-    }
-    /* The listener, too, is gone. */
-    CHECK(count_sockets() == socket_count - 1);
-}
-
-TEST(connections_that_nobody_asked_for_are_closed)
-{
-    on_pools(leave_some, NULL);
-}
-
-static int close_it(filch_frame *f, void *arg)
-{
-    filch_yield(f);
-    return filch_close(f, (int)(intptr_t)arg);
-}
-
-static void close_listener(filch_frame *f, void *arg)
-{
-    int listener = listen_here();
-    filch_stream incoming;
-    filch_scope scope;
-    (void)arg;
-
-    filch_stream_accept(&incoming, listener, 0);
-    CHECK(filch_stream_next(f, &incoming, filch_after_ms(1)) == -ETIMEDOUT);
-    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
-    CHECK(filch_scope_spawn(f, &scope, close_it, (void *)(intptr_t)listener) == 0);
-    ssize_t err = filch_stream_next(f, &incoming, FILCH_NO_DEADLINE);
-    CHECK(err == -ECANCELED || err == -EBADF);
-    CHECK(filch_scope_close(f, &scope) == 0);
-    filch_stream_close(f, &incoming);
-}
-
-TEST(a_close_ends_the_wait)
-{
-    on_pools(close_listener, NULL);
 }
 
 int main(void)
@@ -516,14 +361,11 @@ int main(void)
         cmocka_unit_test(a_deadline_ends_the_wait_and_not_the_stream),
         cmocka_unit_test(flags_that_are_of_no_use_do_no_harm),
         cmocka_unit_test(a_scope_that_is_cancelled_ends_the_wait),
-        cmocka_unit_test(what_nobody_asked_for_is_given_back),
-        cmocka_unit_test(a_sender_waits_for_who_does_not_ask),
+        cmocka_unit_test(buffers_that_no_call_returned_are_given_back),
+        cmocka_unit_test(a_sender_waits_for_a_task_that_does_not_ask),
         cmocka_unit_test(another_task_may_go_on_with_a_stream),
         cmocka_unit_test(a_descriptor_that_is_non_blocking_is_waited_for),
-        cmocka_unit_test(what_is_wrong_is_an_error),
-        cmocka_unit_test(every_connection_is_accepted_once),
-        cmocka_unit_test(connections_that_nobody_asked_for_are_closed),
-        cmocka_unit_test(a_close_ends_the_wait),
+        cmocka_unit_test(a_wrong_argument_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
