@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox of a ring: what is pushed is submitted or served, once, and seen by the thread of the ring as long as it is there.
+ * The inbox of a ring: what is pushed is submitted or served, once. The thread of the ring sees it
+ * as long as it is there.
  *
- * T1 is the thread of the ring. It computes, and may be interrupted there by the handler; then it comes to its loop, takes all, is interrupted once more, and looks whether it may go to sleep: only if nothing is left, or the bell will ring. T2 pushes: one or two
- * requests to take something back, or an operation and the request to take it back. T3 is the lookout: it makes requests urgent, and takes what was served. In the end everything was ended once.
+ *   T1   the thread of the ring. It computes, and the handler may interrupt it there. Then it comes
+ *        to its loop, takes all, and is interrupted once more. It goes to sleep only if nothing is
+ *        left, or the bell will ring.
+ *   T2   pushes one or two requests to cancel; or an operation and the request to cancel it.
+ *   T3   the lookout: it makes requests urgent, and takes what was served.
+ *
+ * In the end each operation and each request was completed once.
  */
 #include "io/inbox.h"
 #include "mc/mc.h"
@@ -12,32 +18,32 @@
 #include <stdlib.h>
 
 static filch_inbox inbox;
-static filch_op requests[2], flying[2];
+static filch_op requests[2], in_flight[2];
 static filch_atomic_u32 bell;
-static filch_atomic_u32 ended[4]; /* how often; of the requests, and of what they are about */
+static filch_atomic_u32 ended[4]; /* how often: the requests, then their targets */
 static unsigned look_count, request_count;
-static bool is_about_waiting; /* the second pair: both are pushed */
+static bool is_about_waiting; /* the target of the request is in the inbox, too */
 
 static unsigned number_of(const filch_op *op)
 {
     return op >= requests && op < requests + 2 ? (unsigned)(op - requests)
-                                               : 2 + (unsigned)(op - flying);
+                                               : 2 + (unsigned)(op - in_flight);
 }
 
 static void end(filch_op *op)
 {
-    op->fd = -1; /* its memory is its task's again */
-    mc_check(filch_fetch_add_acq_rel(&ended[number_of(op)], 1) == 0, "each ends once");
+    op->fd = -1; /* its memory belongs to its task again */
+    mc_check(filch_fetch_add_acq_rel(&ended[number_of(op)], 1) == 0, "each is completed once");
 }
 
-/* ---- the thread of the ring ---------------------------------------------------------------------- */
+/* ---- the thread of the ring ------------------------------------------------------------------ */
 
 static void interrupt(void)
 {
     filch_op *op = filch_inbox_begin_urgent(&inbox);
     if (!op)
         return;
-    mc_check(op->fd == 7, "it has not ended");
+    mc_check(op->fd == 7, "it is not complete");
     filch_inbox_end_urgent(&inbox, op);
 }
 
@@ -65,7 +71,7 @@ static bool is_all_ended(void)
     return sum == count;
 }
 
-/* As the loop does it: it sleeps after it has looked into the inbox, until the bell rings. */
+/* As the loop of a worker: look into the inbox, then sleep until the bell rings. */
 static void be_thread(void)
 {
     uint32_t heard = 0, rung;
@@ -86,7 +92,7 @@ static void be_thread(void)
     }
 }
 
-/* ---- the others -------------------------------------------------------------------------------- */
+/* ---- the other threads ----------------------------------------------------------------------- */
 
 static void ring(void)
 {
@@ -96,7 +102,7 @@ static void ring(void)
 static void push(void)
 {
     if (is_about_waiting)
-        filch_inbox_push(&inbox, &flying[0]);
+        filch_inbox_push(&inbox, &in_flight[0]);
     for (unsigned i = 0; i < request_count; i++) {
         requests[i].fd = 7;
         filch_inbox_push(&inbox, &requests[i]);
@@ -120,13 +126,13 @@ static void look(void)
 
 static void prepare(void)
 {
-    requests[0].target = &flying[0];
-    requests[1].target = &flying[1];
+    requests[0].target = &in_flight[0];
+    requests[1].target = &in_flight[1];
 }
 
 static void look_at_end(void)
 {
-    mc_check(is_all_ended(), "all have ended");
+    mc_check(is_all_ended(), "all are complete");
     mc_check(!inbox.list && !filch_inbox_has_urgent(&inbox) && !filch_inbox_take_served(&inbox),
              "nothing is left");
 }
@@ -137,7 +143,7 @@ static void run(mc_result *total, const mc_options *options)
     mc_program program = {
         .name = name, .setup = prepare, .threads = {be_thread, push, look}, .finish = look_at_end};
 
-    snprintf(name, sizeof name, "inbox %s %u, %u", is_about_waiting ? "waiting" : "flying",
+    snprintf(name, sizeof name, "inbox %s %u, %u", is_about_waiting ? "waiting" : "in flight",
              request_count, look_count);
     mc_run_and_add(total, &program, options);
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Operations: each ends once, its task sees the result, and nobody touches it afterwards.
+ * Operations: each completes once, its task sees the result, and no thread touches it afterwards.
  *
- * T1 is the task, and stands in for the kernel, too: it starts operations, in memory that it frees as soon as they have ended, and publishes their completions. T2 and T3 read these, as the thread of a ring and
- * the lookout do, one at a time. A script says how T1 waits for each operation:
+ * T1 is the task, and stands in for the kernel, too. It starts operations, publishes their
+ * completions, and frees the memory of each operation as soon as it is complete. T2 and T3 read the
+ * completions, one at a time, as the thread of a ring and the lookout do. A script says how T1
+ * waits for each operation:
  *
- *     w   until it has ended
- *     t   its time is up before it has parked: it gives up, and then waits for the end
- *     d   it looks whether it has ended, and waits if not
+ *     w   until it is complete
+ *     t   its time is up before it has parked: it stops waiting, and then waits again
+ *     d   it checks whether the operation is complete, and waits if not
  *
- * The result and the buffer are plain, and so is the place up to which completions are read.
+ * The result, the buffer and the index of the next completion to read are plain variables.
  */
 #include "io/op.h"
 #include "mc/mc.h"
@@ -20,7 +22,7 @@
 #define OPS_MAX 2
 
 typedef struct frame {
-    filch_op op; /* first: the frame of a completion */
+    filch_op op; /* first: a completion is a pointer to it */
     int buffer;
 } frame;
 
@@ -32,7 +34,7 @@ static unsigned head; /* under the lock */
 static const char *script;
 static unsigned op_count, parked_count;
 
-/* ---- the task ---------------------------------------------------------------------------------- */
+/* ---- the task -------------------------------------------------------------------------------- */
 
 static unsigned wait_once(frame *own, bool is_late)
 {
@@ -64,8 +66,9 @@ static void run_ops(void)
 
         if (script[i] != 'd' || !filch_op_is_complete(&own->op))
             if (wait_once(own, script[i] == 't') == FILCH_WAIT_TIMED_OUT)
-                mc_check(wait_once(own, false) == 0, "without a deadline the end is waited for");
-        mc_check(filch_load_relaxed(&own->op.state) == FILCH_OP_STATE_DONE, "it has ended");
+                mc_check(wait_once(own, false) == 0,
+                         "without a deadline the wait ends with the operation");
+        mc_check(filch_load_relaxed(&own->op.state) == FILCH_OP_STATE_DONE, "it is complete");
         mc_check(own->op.result == (ssize_t)i && own->buffer == (int)i + 1,
                  "with its result, and what was read");
         free(own);
@@ -74,7 +77,7 @@ static void run_ops(void)
              "the strand is resumed as often as it parked");
 }
 
-/* ---- those who read completions ------------------------------------------------------------------ */
+/* ---- readers of completions ------------------------------------------------------------------ */
 
 static void reap(void)
 {
@@ -98,7 +101,7 @@ static void read_all(void)
         filch_pause();
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static int run_all(const char *name, mc_options options, unsigned length)
 {

@@ -1,23 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of the kernel: a thread that waits for them is woken by the bell, and while it computes somebody looks after them.
+ * Events of the kernel: the bell wakes a thread that waits for them. While the thread computes,
+ * another thread looks after them.
  *
- * A source of this file stands in for those of src/io: an event is a bit of the word on which its thread sleeps, and so is the bell, for which src/sleep/sleep.c, which is part of this file, calls `write`. Neither
- * carries anything. The loop is part of this file, too (worker_loop.h).
+ * A source of this file stands in for the sources of src/io. An event is a bit of the word on which
+ * the source's thread sleeps. So is the bell, for which src/sleep/sleep.c, which is part of this
+ * file, calls `write`. Neither orders any memory. The loop of a worker is part of this file, too
+ * (worker_loop.h).
  *
- * `source, left`: T1 is worker 0, whose operation ends at once, and who goes on to run something for ever:
+ * `source, left`: T1 is worker 0. Its operation completes at once, and it goes on to run something
+ * for ever:
  *
- *     o  it has started the operation; m  the same, and its source is new
- *     b  it has waited for the operation, and was called for something else; a  the same, by T4, while it sleeps
- *     e  it has asked its source, and found two strands that may go on; nothing else was started: here it is the second that somebody has to see
+ *     o  it has started the operation
+ *     m  the same, and its source is new
+ *     b  it has waited for the operation, and was called for something else
+ *     a  the same, and T4 calls it while it sleeps
+ *     e  it has asked its source, and found two strands to resume. Nothing else was started:
+ *        another thread has to see the second strand
  *
- * T2 is worker 1. It goes to sleep (s); or it was the only searcher, has found something and says so (l), while T3, worker 2, sleeps; or it is the lookout, in bed (o), which stops when there
- * is nothing to look after; or it is a guest who gives the seat of a thread that sleeps, T3, back (g); or that was called (c), and is on its way out of bed, a searcher that finds something, or has been given a strand (h), while T3 sleeps; or it has the same source, and goes to sleep there, or in its bed if T1 does so already (w); or
- * it has slept there, and leaves for something else (v), while T3 sleeps. In every execution somebody has to see to the operation: who looks after the source wakes
- * somebody for the strand, and who is woken by T1 would look. One that sleeps on is a deadlock.
+ * T2 is worker 1:
  *
- * `source, away`: T1 is worker 0, which goes to sleep in its source. T2 calls it (c), or ends it (e), or sits down on its seat first (g). T3 is the kernel: it ends the operation (k), or does nothing (-). It sleeps there (s), or in its bed, because another watches
- * the source (n); or time runs out (t).
+ *     s  it goes to sleep
+ *     l  it was the only searcher, has found something and says so, while T3, worker 2, sleeps
+ *     o  it is the lookout, in bed, and stops when there is nothing to look after
+ *     g  it is a guest that gives back the seat of a sleeping thread, T3
+ *     c  it was the lookout, was called, and leaves its bed as a searcher that finds something,
+ *        while T3 sleeps
+ *     h  the same, and it was handed a strand
+ *     w  it has the same source, and goes to sleep there, or in its bed if T1 sleeps in the source
+ *        already
+ *     v  it has slept in the same source, and leaves for something else, while T3 sleeps
+ *
+ * In every execution a thread has to see to the operation: the thread that looks after the source
+ * wakes a worker for the strand, and a worker that T1 wakes would look. If a worker sleeps on, that
+ * is a deadlock.
+ *
+ * `source, away`: T1 is worker 0, which goes to sleep in its source.
+ *
+ *     T2 calls it (c), ends it (e), or takes its seat first (g)
+ *     T3 is the kernel: it completes the operation (k), or does nothing (-)
+ *     T1 sleeps in its source (s), in its bed, because another thread watches the source (n), or
+ *     its time runs out (t)
  */
 #include <sys/types.h>
 
@@ -42,17 +65,17 @@ static filch_pool *pool;
 static filch_source source;
 static filch_atomic_u32 kernel; /* RUNG, HAPPENED */
 static filch_atomic_u32 is_seen;
-static filch_strand *strands[2]; /* that wait for the operation */
-static filch_strand *other;      /* that T1 goes on to run */
+static filch_strand *strands[2]; /* waiting for the operation */
+static filch_strand *other;      /* T1 goes on to run it */
 static filch_atomic_u32 never;
-static int payload; /* plain: of who calls */
+static int payload; /* plain: written by the thread that calls */
 static bool is_over;
 
 static char what, how, sleeper;
 
-/* ---- the source -------------------------------------------------------------------------------- */
+/* ---- the source ------------------------------------------------------------------------------ */
 
-/* relaxed, all of it: nothing is promised of the kernel. */
+/* relaxed, all of it: the kernel promises no order. */
 static ssize_t ring_bell(int bell, const void *one, size_t bytes)
 {
     (void)one;
@@ -62,7 +85,7 @@ static ssize_t ring_bell(int bell, const void *one, size_t bytes)
     return (ssize_t)bytes;
 }
 
-/* The strand that waits for what has happened, once. */
+/* The strands that wait for the event, once. */
 static filch_link *take(unsigned count)
 {
     /* relaxed: as above. */
@@ -91,7 +114,7 @@ static filch_link *look_at_source(filch_source *self, bool *is_near)
 
 static filch_link *wait_in_source(filch_source *self, const struct timespec *timeout)
 {
-    /* It happens later, when the thread is back. */
+    /* The event comes later, when the thread is back. */
     bool is_early = what == 'a' && mc_self() == 1;
     (void)self;
     filch_link *link = is_early ? NULL : take(1);
@@ -109,13 +132,13 @@ static void hush_source(filch_source *self)
 {
     uint32_t word;
     (void)self;
-    /* relaxed: as above. Who calls says so before it rings. */
+    /* relaxed: as above. A caller says so before it rings. */
     while ((word = filch_load_relaxed(&kernel)) % HAPPENED == 0)
         filch_futex_wait(&kernel, word, NULL);
     filch_fetch_add_relaxed(&kernel, -RUNG);
 }
 
-/* For a worker; if it is the first to have it, the source is new. */
+/* For a worker; for the first worker that has it, the source is new. */
 static void make_source(unsigned index)
 {
     if (!source.poll) {
@@ -128,7 +151,7 @@ static void make_source(unsigned index)
     filch_worker_set_source(pool->workers[index], &source);
 }
 
-/* ---- left: T1 ---------------------------------------------------------------------------------- */
+/* ---- left: T1 -------------------------------------------------------------------------------- */
 
 static void run_for_ever(filch_strand *self)
 {
@@ -137,7 +160,7 @@ static void run_for_ever(filch_strand *self)
         filch_futex_wait(&never, 0, NULL);
 }
 
-/* As filch_worker_sleep, with somebody who calls. */
+/* As filch_worker_sleep, when another thread calls. */
 static void come_back(filch_worker *worker)
 {
     filch_seat_call(&worker->seat, FILCH_BED_CALLED);
@@ -173,14 +196,14 @@ static void leave_source(void)
     filch_worker_run(worker, other);
 }
 
-/* ---- left: T2, T3 and T4 ----------------------------------------------------------------------- */
+/* ---- left: T2, T3 and T4 --------------------------------------------------------------------- */
 
 static void call_first(void)
 {
     filch_seat_call(&pool->workers[0]->seat, FILCH_BED_CALLED);
 }
 
-/* In bed: look as long as it is the lookout, until it is called. */
+/* In bed: look, as long as it is the lookout, until it is called. */
 static void rest(filch_worker *worker, bool is_lookout)
 {
     /* relaxed: as in filch_worker_main. */
@@ -256,7 +279,7 @@ static void sleep_on(void)
     is_over = true;
 }
 
-/* ---- away -------------------------------------------------------------------------------------- */
+/* ---- away ------------------------------------------------------------------------------------ */
 
 static void go_away(void)
 {
@@ -276,7 +299,7 @@ static void go_away(void)
         calls++;
         if (is_called && !worker->next)
             filch_sleep_found(&pool->sleep);
-        /* It was called for the event, and has seen to that. */
+        /* It was called for the event, and has handled it. */
     } while (is_called && what == 'e' && take_resumed_strand(pool));
     mc_check(is_called == (what != 'e'), "it ends when it shall");
     mc_check(worker->spin_halvings == 1 + calls + (what == 'g' && payload),
@@ -286,7 +309,7 @@ static void go_away(void)
 
 static void call(void)
 {
-    /* What there is to do may have come with an event: the seat may have been called by its own thread. */
+    /* Work may have come with an event: the seat's own thread may have called the seat. */
     int index = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, false);
 
     /* relaxed: as above. */
@@ -313,7 +336,7 @@ static void end_operation(void)
     filch_futex_wake(&kernel, 1);
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static MC_OUTSIDE bool may_rest(void)
 {
@@ -332,7 +355,7 @@ static MC_OUTSIDE bool has_third(void)
     return strchr("lchv", how);
 }
 
-/* It sleeps there. */
+/* It sleeps in the source. */
 static void watch(filch_worker *worker)
 {
     mc_check(filch_source_watch(&source) && filch_seat_go_away(&worker->seat), "nobody has called");
@@ -364,7 +387,7 @@ static void setup(void)
         filch_queue_push(&pool->workers[0]->ready, &strands[0]->link);
         mc_check(filch_lookout_begin(worker), "there is something to look out for");
         filch_queue_take(&pool->workers[0]->ready);
-        /* It has looked for long, and finds nothing any more. */
+        /* It has looked for long, and finds nothing. */
         while (pool->quiet_looks < 48)
             pool->quiet_looks++;
         worker->looked_turn = 0;
@@ -412,7 +435,8 @@ static int run_left(const char *name, const mc_options *options)
         for (const char *w = "ombae"; *w; w++) {
             how = *h;
             what = *w;
-            /* Who found an event leaves nothing at the source; and two do not sleep there. */
+            /* After an event was found nothing is left at the source; and two workers do not sleep
+             * there. */
             if ((how == 'w' && what == 'e') || (how == 'v' && strchr("bae", what)))
                 continue;
             program.threads[1] = second(how);

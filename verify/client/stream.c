@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: what comes is taken once and in order, who waits is told, and nobody touches the stream after its task has found it at rest.
+ * Streams: items are taken once and in order, a waiting task is resumed, and no thread touches the
+ * stream after its task has found it at rest.
  *
- * T1 is the task: it takes items until the stream is at rest and dry, and frees it at once. T2 and T3 read completions, one at a time, as the thread of a ring and the lookout do; they stand in for the kernel, too. When
- * much has come (here two items that nobody has taken) the reader starts the request that stops it, and the next completion is the last. A script says
+ * T1 is the task. It takes items until the stream is at rest and no item is left, and frees it at
+ * once. T2 and T3 read completions, one at a time, as the thread of a ring and the lookout do. They
+ * stand in for the kernel, too. When two items have come that the task has not taken, the reader
+ * submits the request that stops the stream, and the next completion is the last. A script says
  *
- *     how T1 waits:   w  until something comes    t  its time is up the first time before it has parked: it gives up, and looks again
- *     the stop ends:  b  before the last item     a  after it
+ *     how T1 waits:          w  until an item comes
+ *                            t  the first time, its time is up before it has parked: it stops
+ *                               waiting, and looks again
+ *     the request completes: b  before the last item
+ *                            a  after it
  */
 #define FILCH_STREAM_AHEAD 2
 #include "io/stream.h"
@@ -27,7 +33,7 @@ static filch_atomic_u32 resumed, is_over;
 static unsigned item_count, room, parked_count;
 static bool is_late, is_stop_first;
 
-/* ---- the task ---------------------------------------------------------------------------------- */
+/* ---- the task -------------------------------------------------------------------------------- */
 
 static void leave(void)
 {
@@ -38,7 +44,7 @@ static void leave(void)
         filch_pause();
 }
 
-/* False: there will be no more. */
+/* False: no item follows. */
 static bool wait_for_items(bool is_in_vain)
 {
     uint64_t turn = filch_wait_open(&strand.wait, false);
@@ -76,7 +82,7 @@ static void use(void)
     filch_store_release(&is_over, (uint32_t)next + 1);
 }
 
-/* ---- those who read completions ------------------------------------------------------------------ */
+/* ---- readers of completions ------------------------------------------------------------------ */
 
 static void resume(filch_strand *waiter)
 {
@@ -90,7 +96,7 @@ static void end_stop(void)
     resume(filch_stream_end_stop(stream));
 }
 
-/* False: there will be more. */
+/* True: the last completion was read. */
 static bool reap(void)
 {
     if (!filch_lock_try(&reading))
@@ -144,7 +150,7 @@ static void look_at_end(void)
     mc_check(taken + refused_count == put_count, "nothing is lost");
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static int run_all(const char *name, mc_options options, unsigned count, unsigned first_room,
                    bool has_two)
