@@ -16,7 +16,7 @@
  * Lists and marks are under one lock; operations are tried outside of it. An operation that is
  * cancelled while it is being tried is marked, and does not get into a list again.
  *
- * `tries` counts who is trying something on a descriptor: one for the event that is being handled,
+ * `tries` counts the tries that go on on a descriptor: one for the event that is being handled,
  * one for each splice on its other side, and one for each call that a thread makes on a file
  * (carry.c). As long as there are any,
  *   - the descriptor is not armed, so one thread at a time tries its operations;

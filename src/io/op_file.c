@@ -65,7 +65,7 @@ static bool is_pipe(int fd)
  * up, so poll once more. Between the poll and the call no other operation of this pool comes: one
  * thread at a time tries what is waiting for a descriptor.
  *
- * Only pipes are written to. Nobody knows how much a terminal takes, and for other devices one
+ * Only pipes are written to. How much a terminal takes is not known, and for other devices one
  * write may be one message: -EOPNOTSUPP. */
 static ssize_t transfer_ready(filch_op *op)
 {

@@ -29,8 +29,8 @@ bool filch_op_launch(filch_frame *f, filch_strand *strand, filch_op *op, uint64_
 void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, filch_route route,
                         uint64_t deadline_ns);
 
-/* Have a task of its own do so, while this task goes on. The operation is in flight, and known to
- * nobody else. False: no memory. */
+/* Have a task of its own do so, while this task goes on. The operation is in flight, and no
+ * other thread knows it. False: no memory. */
 bool filch_op_leave_to_task(filch_io *io, filch_op *op, filch_route route);
 
 /* Cancel that task; and free it when the operation is DONE, which is the last the task has said. */

@@ -35,8 +35,8 @@ struct filch_uring {
     filch_atomic_u32 *sq_head, *sq_tail, *sq_flags;
     uint32_t sq_mask, tail;
 
-    filch_lock
-        reading;   /* held by the reader of completions; by the ring's thread while it sleeps */
+    /* Held by the reader of completions; by the ring's thread while it sleeps. */
+    filch_lock reading;
     bool has_bell; /* the ring polls the bell */
     bool has_rung; /* the bell's completion was read since the thread last slept */
     filch_atomic_u32 *cq_head, *cq_tail;
@@ -46,8 +46,8 @@ struct filch_uring {
     filch_buffers buffers; /* for streams; made by the first */
 
     filch_inbox inbox;
-    filch_atomic_u32
-        is_submitting; /* its thread is submitting what it took from the inbox: [submitting] */
+    /* Its thread is submitting what it took from the inbox: [submitting]. */
+    filch_atomic_u32 is_submitting;
 };
 
 /* What a ring is to do for an operation, in its `stage`. */
