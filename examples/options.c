@@ -29,7 +29,8 @@ int main(void)
         fprintf(stderr, "no pool: %s\n", filch_strerror(err));
         return 1;
     }
-    printf("%u workers, %ld leaves\n", filch_pool_worker_count(pool), FILCH_RUN(pool, count_leaves, 20));
+    printf("%u workers, %ld leaves\n", filch_pool_worker_count(pool),
+           FILCH_RUN(pool, count_leaves, 20));
 
     filch_counters counters = {.size = sizeof counters};
     filch_pool_counters(pool, &counters);

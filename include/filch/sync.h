@@ -88,9 +88,11 @@ typedef struct filch_rwlock {
 } filch_rwlock;
 
 FILCH_API int filch_rwlock_read_lock(filch_frame *f, filch_rwlock *rwlock);
-FILCH_API int filch_rwlock_read_lock_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns);
+FILCH_API int filch_rwlock_read_lock_until(filch_frame *f, filch_rwlock *rwlock,
+                                           uint64_t deadline_ns);
 FILCH_API int filch_rwlock_write_lock(filch_frame *f, filch_rwlock *rwlock);
-FILCH_API int filch_rwlock_write_lock_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns);
+FILCH_API int filch_rwlock_write_lock_until(filch_frame *f, filch_rwlock *rwlock,
+                                            uint64_t deadline_ns);
 FILCH_API bool filch_rwlock_try_read_lock(filch_rwlock *rwlock);
 FILCH_API bool filch_rwlock_try_write_lock(filch_rwlock *rwlock);
 FILCH_API void filch_rwlock_unlock(filch_rwlock *rwlock);

@@ -22,16 +22,16 @@ extern "C" {
 #endif
 
 #define FILCH_COUNTERS(X)                                                                          \
-    X(injected)    /* tasks from outside that this worker ran */                                   \
-    X(stolen)      /* tasks that it stole and ran */                                               \
-    X(lost)        /* attempts to steal that another thief won */                                  \
-    X(empty)       /* attempts that found nothing public */                                        \
-    X(published)   /* times it made tasks public, for thieves to steal */                          \
-    X(taken_back)  /* times it made them private again, unstolen */                                \
-    X(strands_stolen)      /* ready strands that it took over from another worker */                       \
-    X(suspensions) /* times a strand was suspended to wait */                                      \
-    X(sleeps)      /* times it went to sleep in the kernel */                                      \
-    X(wakes)       /* times it woke another worker */
+    X(injected)       /* tasks from outside that this worker ran */                                \
+    X(stolen)         /* tasks that it stole and ran */                                            \
+    X(lost)           /* attempts to steal that another thief won */                               \
+    X(empty)          /* attempts that found nothing public */                                     \
+    X(published)      /* times it made tasks public, for thieves to steal */                       \
+    X(taken_back)     /* times it made them private again, unstolen */                             \
+    X(strands_stolen) /* ready strands that it took over from another worker */                    \
+    X(suspensions)    /* times a strand was suspended to wait */                                   \
+    X(sleeps)         /* times it went to sleep in the kernel */                                   \
+    X(wakes)          /* times it woke another worker */
 
 /* The caller sets `size` to sizeof(filch_counters). A newer library fills in what fits. */
 typedef struct filch_counters {

@@ -2,8 +2,9 @@
 /*
  * One row per deque of filch/deque.h that a pool can use: FILCH_KIND_ROWS, at the end.
  *
- * Each deque has functions of its own types. Here they get the types of filch_kind. kind.c makes the
- * table of them, and src/fork/kinds.c a copy of fork and join for each, into which they are inlined.
+ * Each deque has functions of its own types. Here they get the types of filch_kind. kind.c makes
+ * the table of them. src/fork/kinds.c makes a copy of fork and join for each kind, with these
+ * functions inlined.
  */
 #ifndef FILCH_DEQUE_ADAPT_H
 #define FILCH_DEQUE_ADAPT_H
@@ -89,7 +90,7 @@ FILCH_ADAPT_WHOLE_CALLS(global)
 FILCH_ADAPT_PLAIN(abp)
 FILCH_ADAPT_WHOLE_CALLS(abp)
 
-/* ---- Chase-Lev ---------------------------------------------------------------------------------- */
+/* ---- Chase-Lev ------------------------------------------------------------------------------- */
 
 FILCH_ADAPT_PLAIN(chaselev)
 
@@ -111,7 +112,7 @@ static inline bool chaselev_take_last(void *deque)
     return filch_chaselev_take_last(deque);
 }
 
-/* ---- BWoS --------------------------------------------------------------------------------------- */
+/* ---- BWoS ------------------------------------------------------------------------------------ */
 
 FILCH_ADAPT_BLOCKS(bwos_lifo)
 FILCH_ADAPT_WHOLE_CALLS(bwos_lifo)
@@ -171,9 +172,9 @@ static inline bool bwos_fifo_has_public(void *deque)
     return is_found;
 }
 
-/* ---- the rows ----------------------------------------------------------------------------------- */
+/* ---- the rows -------------------------------------------------------------------------------- */
 
-/* The name of the deque, its enumerator in filch/pool.h, and the members that not every kind has. */
+/* The deque, its enumerator in filch/pool.h, and the members that not every kind has. */
 #define FILCH_KIND_ROWS(X)                                                                         \
     X(locked, FILCH_DEQUE_LOCKED, .is_shared = false)                                              \
     X(global, FILCH_DEQUE_GLOBAL, .is_claimed = true, .is_shared = true)                           \

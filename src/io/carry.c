@@ -5,10 +5,10 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "block/blocking.h"
 #include "io/epoll.h"
 #include "io/ops.h"
 #include "io/route.h"
-#include "block/blocking.h"
 #include "wait/spawn.h"
 
 #include <fcntl.h>

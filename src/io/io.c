@@ -6,10 +6,10 @@
 #include "io/io.h"
 
 #include "base/memory.h"
+#include "fork/fork.h"
 #include "io/epoll.h"
 #include "io/ops.h"
 #include "io/uring.h"
-#include "fork/fork.h"
 
 #include <stdio.h>
 #include <string.h>

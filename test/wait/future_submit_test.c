@@ -24,7 +24,7 @@ static void set(filch_atomic_u32 *fault, uint32_t value)
     filch_store_relaxed(fault, value);
 }
 
-/* ---- without types ------------------------------------------------------------------------------ */
+/* ---- without types --------------------------------------------------------------------------- */
 
 static int give_back(filch_frame *f, void *arg, void **value)
 {
@@ -90,7 +90,7 @@ TEST(a_pool_is_not_destroyed_before_its_submitted_futures_are_complete)
         assert_int_equal(filch_future_try_get(&futures[i], NULL), 0);
 }
 
-/* ---- no memory for a stack ---------------------------------------------------------------------- */
+/* ---- no memory for a stack ------------------------------------------------------------------- */
 
 static void wait_without_memory(filch_frame *f, void *arg)
 {
@@ -114,7 +114,7 @@ TEST(a_task_that_gets_no_stack_completes_its_future_with_enomem)
     watched_pool_destroy(pool);
 }
 
-/* ---- with types --------------------------------------------------------------------------------- */
+/* ---- with types ------------------------------------------------------------------------------ */
 
 typedef struct large {
     long values[20];
