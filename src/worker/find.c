@@ -9,7 +9,7 @@
 
 /* Every 61st time a worker looks first into another place than its ready queue: strands that resume
  * each other for ever, or yield, must not keep it from jobs, events and stolen tasks. */
-#define TURNS_TO_FAIRNESS 61
+#define ROUNDS_TO_FAIRNESS 61
 
 static filch_strand *take_job(filch_worker *worker, filch_queue *queue)
 {
@@ -73,7 +73,7 @@ static filch_strand *take_stolen(filch_worker *worker)
 }
 
 /* Any of these places may have something every time, so they take turns to be the first. */
-static filch_strand *take_fairly(filch_worker *worker, uint32_t turn)
+static filch_strand *take_fairly(filch_worker *worker, uint32_t rounds)
 {
     static filch_strand *(*const places[])(filch_worker *) = {
         take_resumed, take_event, take_injected, take_spawned, filch_worker_steal_parked,
@@ -82,7 +82,7 @@ static filch_strand *take_fairly(filch_worker *worker, uint32_t turn)
     filch_strand *strand = NULL;
 
     for (unsigned i = 0; i < count && !strand; i++)
-        strand = places[(turn / TURNS_TO_FAIRNESS + i) % count](worker);
+        strand = places[(rounds / ROUNDS_TO_FAIRNESS + i) % count](worker);
     return strand;
 }
 
@@ -95,10 +95,10 @@ filch_strand *filch_worker_find(filch_worker *worker, bool ask)
         return strand;
     if (!worker->root) {
         /* relaxed: own variable; others read it as a hint. */
-        uint32_t turn = filch_load_relaxed(&worker->turn) + 1;
-        filch_store_relaxed(&worker->turn, turn);
-        if (turn % TURNS_TO_FAIRNESS == 0)
-            strand = take_fairly(worker, turn);
+        uint32_t rounds = filch_load_relaxed(&worker->rounds) + 1;
+        filch_store_relaxed(&worker->rounds, rounds);
+        if (rounds % ROUNDS_TO_FAIRNESS == 0)
+            strand = take_fairly(worker, rounds);
         if (!strand)
             strand = take_ready(&worker->ready);
         if (!strand)

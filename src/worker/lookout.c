@@ -15,7 +15,7 @@
 
 /* A worker that came to its loop less often than this since the last look does not exchange
  * messages between its tasks. */
-#define BUSY_TURNS 8
+#define BUSY_ROUNDS 8
 
 /* While operations are in flight, but their threads wait for them, the lookout stays for this many
  * looks: these threads may begin to compute at any time. */
@@ -33,10 +33,10 @@ static uint32_t ready_count_of(filch_worker *worker)
     return filch_load_seq_cst(&worker->ready.count);
 }
 
-static uint32_t turn_of(filch_worker *worker)
+static uint32_t rounds_of(filch_worker *worker)
 {
     /* relaxed: a hint. */
-    return filch_load_relaxed(&worker->turn);
+    return filch_load_relaxed(&worker->rounds);
 }
 
 /* From now on nobody may count on the lookout. Its worker must then look for what is left. */
@@ -78,7 +78,7 @@ bool filch_lookout_begin(filch_worker *self)
     if (!has_few || !filch_cas_seq_cst(&pool->lookout, &nobody, self->index + 1))
         return false;
     for (unsigned i = 0; i < pool->worker_count; i++)
-        pool->workers[i]->looked_turn = turn_of(pool->workers[i]) - BUSY_TURNS;
+        pool->workers[i]->looked_rounds = rounds_of(pool->workers[i]) - BUSY_ROUNDS;
     pool->quiet_looks = 0;
     pool->is_look_near = false;
     return true;
@@ -119,12 +119,12 @@ bool filch_lookout_look(filch_worker *self)
 
     for (unsigned i = 0; i < pool->worker_count; i++) {
         filch_worker *worker = pool->workers[i];
-        uint32_t count = ready_count_of(worker), turn = turn_of(worker);
-        is_lying |= count > FILCH_LOOKOUT_FEW || turn - worker->looked_turn < count;
-        is_busy |= count > 0 || turn - worker->looked_turn >= BUSY_TURNS;
-        is_busy |= look_after(self, worker, turn != worker->looked_turn);
+        uint32_t count = ready_count_of(worker), rounds = rounds_of(worker);
+        is_lying |= count > FILCH_LOOKOUT_FEW || rounds - worker->looked_rounds < count;
+        is_busy |= count > 0 || rounds - worker->looked_rounds >= BUSY_ROUNDS;
+        is_busy |= look_after(self, worker, rounds != worker->looked_rounds);
         is_quiet |= has_pending(worker);
-        worker->looked_turn = turn;
+        worker->looked_rounds = rounds;
     }
     pool->quiet_looks = is_busy ? 0 : pool->quiet_looks + 1;
     if ((is_busy || (is_quiet && pool->quiet_looks < QUIET_LOOKS)) && !is_lying)
@@ -142,18 +142,18 @@ bool filch_lookout_look(filch_worker *self)
 bool filch_lookout_may_take(filch_worker *thief, filch_worker *victim)
 {
     /* relaxed: a hint. */
-    uint32_t count = filch_load_relaxed(&victim->ready.count), turn = turn_of(victim);
+    uint32_t count = filch_load_relaxed(&victim->ready.count), rounds = rounds_of(victim);
     filch_glimpse *glimpse = &thief->glimpses[victim->index % FILCH_GLIMPSES];
 
     if (count == 0 || count > MANY)
         return count > 0;
     uint64_t ticks = filch_clock_ticks();
     bool is_old = ticks - glimpse->ticks > filch_clock_ticks_in(LYING_NS);
-    if (glimpse->victim == victim->index + 1 && turn - glimpse->turn < count)
+    if (glimpse->victim == victim->index + 1 && rounds - glimpse->rounds < count)
         return is_old;
     /* A glimpse of another victim stays until it is old enough to be used. */
     if (glimpse->victim != victim->index + 1 && !is_old)
         return false;
-    *glimpse = (filch_glimpse){victim->index + 1, turn, ticks};
+    *glimpse = (filch_glimpse){victim->index + 1, rounds, ticks};
     return false;
 }

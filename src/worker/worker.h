@@ -45,9 +45,9 @@ typedef struct filch_pace_note {
 
 #define FILCH_PACE_NOTES 16
 
-/* A victim's `turn` when a thief first saw its ready strands: filch_lookout_may_take. */
+/* A victim's `rounds` when a thief first saw its ready strands: filch_lookout_may_take. */
 typedef struct filch_glimpse {
-    uint32_t victim, turn; /* victim is its index plus 1 */
+    uint32_t victim, rounds; /* victim is its index plus 1 */
     uint64_t ticks;
 } filch_glimpse;
 
@@ -75,14 +75,14 @@ struct filch_worker {
     /* Any thread: src/sleep/README.md. */
     filch_seat seat __attribute__((aligned(FILCH_CACHE_LINE)));
 
-    /* Shared with thieves. Only the holder writes `strand` and `turn`; `source` is written by the
+    /* Shared with thieves. Only the holder writes `strand` and `rounds`; `source` is written by the
      * worker's own thread. */
     FILCH_ATOMIC(filch_strand *) strand __attribute__((aligned(FILCH_CACHE_LINE))); /* it runs */
     FILCH_ATOMIC(filch_strand *) shelf; /* a free strand, for any worker that gets none elsewhere */
-    filch_queue ready;     /* strands that its tasks resumed; any worker may take them */
-    filch_queue spawned;   /* jobs that its tasks spawned; any worker may take them */
-    filch_atomic_u32 turn; /* how often it has looked for something to run */
-    filch_parked parked;   /* strands that left here to wait, with tasks to steal */
+    filch_queue ready;       /* strands that its tasks resumed; any worker may take them */
+    filch_queue spawned;     /* jobs that its tasks spawned; any worker may take them */
+    filch_atomic_u32 rounds; /* how often it has looked for something to run */
+    filch_parked parked;     /* strands that left here to wait, with tasks to steal */
     /* Of the worker's own thread, not of a guest; NULL: none yet. source.h */
     FILCH_ATOMIC(filch_source *) source;
 
@@ -112,8 +112,8 @@ struct filch_worker {
     /* Written by the holder, read by any thread. */
     filch_atomic_u64 counters[FILCH_COUNTER_COUNT];
 
-    /* The lookout only: this worker's turn when it last looked. */
-    uint32_t looked_turn;
+    /* The lookout only: this worker's rounds when it last looked. */
+    uint32_t looked_rounds;
 };
 
 struct filch_pool {

@@ -390,8 +390,8 @@ static void setup(void)
         /* It has looked for long, and finds nothing. */
         while (pool->quiet_looks < 48)
             pool->quiet_looks++;
-        worker->looked_turn = 0;
-        pool->workers[0]->looked_turn = 0;
+        worker->looked_rounds = 0;
+        pool->workers[0]->looked_rounds = 0;
     }
     if (how == 'h') {
         worker->next = make_strand();
