@@ -2,9 +2,10 @@
 /*
  * Atomic operations with the memory order in the name.
  *
- * Every word that two threads touch is declared with FILCH_ATOMIC and accessed only through the
- * operations below; the wrapper struct makes a plain access a compile error. So `grep _release`
- * finds every release in the project, and the model checker (verify/mc) replaces this one header.
+ * Every word that two threads touch is declared with FILCH_ATOMIC and reached only through the
+ * operations below; the wrapper struct makes a plain access a compile error. `grep _release`
+ * therefore finds every release in the project. Builds that check filch put a header of the same
+ * name first in the include path.
  *
  *     FILCH_ATOMIC(uint32_t) ready;
  *     filch_store_release(&ready, 1);
@@ -34,51 +35,27 @@
 typedef FILCH_ATOMIC(uint32_t) filch_atomic_u32;
 typedef FILCH_ATOMIC(uint64_t) filch_atomic_u64;
 
-#ifdef FILCH_MODEL
-#include <mc/atomic.h> /* the same operations, as events of the model checker: verify/mc */
-#else
+#define filch_load_relaxed(p) (__atomic_load_n(&(p)->filch_value, __ATOMIC_RELAXED))
+#define filch_load_acquire(p) (__atomic_load_n(&(p)->filch_value, __ATOMIC_ACQUIRE))
+#define filch_load_seq_cst(p) (__atomic_load_n(&(p)->filch_value, __ATOMIC_SEQ_CST))
 
-#ifdef FILCH_CHAOS
-/* A build for tests, in which any operation may be delayed: src/base/chaos.c. */
-#ifdef __cplusplus
-extern "C" __attribute__((visibility("default"))) void filch_chaos_delay(void);
-#else
-__attribute__((visibility("default"))) void filch_chaos_delay(void);
-#endif
-#define FILCH_DELAY filch_chaos_delay(),
-#else
-#define FILCH_DELAY
-#endif
+#define filch_store_relaxed(p, v) (__atomic_store_n(&(p)->filch_value, (v), __ATOMIC_RELAXED))
+#define filch_store_release(p, v) (__atomic_store_n(&(p)->filch_value, (v), __ATOMIC_RELEASE))
+#define filch_store_seq_cst(p, v) (__atomic_store_n(&(p)->filch_value, (v), __ATOMIC_SEQ_CST))
 
-#define filch_load_relaxed(p) (FILCH_DELAY __atomic_load_n(&(p)->filch_value, __ATOMIC_RELAXED))
-#define filch_load_acquire(p) (FILCH_DELAY __atomic_load_n(&(p)->filch_value, __ATOMIC_ACQUIRE))
-#define filch_load_seq_cst(p) (FILCH_DELAY __atomic_load_n(&(p)->filch_value, __ATOMIC_SEQ_CST))
+#define filch_exchange_acq_rel(p, v) (__atomic_exchange_n(&(p)->filch_value, (v), __ATOMIC_ACQ_REL))
 
-#define filch_store_relaxed(p, v)                                                                  \
-    (FILCH_DELAY __atomic_store_n(&(p)->filch_value, (v), __ATOMIC_RELAXED))
-#define filch_store_release(p, v)                                                                  \
-    (FILCH_DELAY __atomic_store_n(&(p)->filch_value, (v), __ATOMIC_RELEASE))
-#define filch_store_seq_cst(p, v)                                                                  \
-    (FILCH_DELAY __atomic_store_n(&(p)->filch_value, (v), __ATOMIC_SEQ_CST))
-
-#define filch_exchange_acq_rel(p, v)                                                               \
-    (FILCH_DELAY __atomic_exchange_n(&(p)->filch_value, (v), __ATOMIC_ACQ_REL))
-
-#define filch_fetch_add_relaxed(p, v)                                                              \
-    (FILCH_DELAY __atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_RELAXED))
-#define filch_fetch_add_release(p, v)                                                              \
-    (FILCH_DELAY __atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_RELEASE))
-#define filch_fetch_add_acq_rel(p, v)                                                              \
-    (FILCH_DELAY __atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_ACQ_REL))
-#define filch_fetch_add_seq_cst(p, v)                                                              \
-    (FILCH_DELAY __atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_SEQ_CST))
+#define filch_fetch_add_relaxed(p, v) (__atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_RELAXED))
+#define filch_fetch_add_release(p, v) (__atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_RELEASE))
+#define filch_fetch_add_acq_rel(p, v) (__atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_ACQ_REL))
+#define filch_fetch_add_seq_cst(p, v) (__atomic_fetch_add(&(p)->filch_value, (v), __ATOMIC_SEQ_CST))
 
 #define filch_cas_acq_rel(p, expected, v)                                                          \
-    (FILCH_DELAY __atomic_compare_exchange_n(&(p)->filch_value, (expected), (v), false,            \
-                                             __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    (__atomic_compare_exchange_n(&(p)->filch_value, (expected), (v), false, __ATOMIC_ACQ_REL,      \
+                                 __ATOMIC_ACQUIRE))
 #define filch_cas_seq_cst(p, expected, v)                                                          \
-    (FILCH_DELAY __atomic_compare_exchange_n(&(p)->filch_value, (expected), (v), false,            \
-                                             __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+    (__atomic_compare_exchange_n(&(p)->filch_value, (expected), (v), false, __ATOMIC_SEQ_CST,      \
+                                 __ATOMIC_ACQUIRE))
 
 /* Tell the core that this is a spin loop. */
 static inline void filch_pause(void)
@@ -90,5 +67,4 @@ static inline void filch_pause(void)
 #endif
 }
 
-#endif
 #endif

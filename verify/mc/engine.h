@@ -18,8 +18,9 @@
 #ifndef MC_ENGINE_H
 #define MC_ENGINE_H
 
-#include "mc/atomic.h"
 #include "mc/mc.h"
+
+#include <filch/atomic.h>
 
 #include <string.h>
 

@@ -7,6 +7,11 @@
 #ifndef MC_LIBC_H
 #define MC_LIBC_H
 
+#include <filch/atomic.h>
+#ifndef MC_SITE
+#error "verify/mc/include must come before include/ in the include path"
+#endif
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operations of filch/atomic.h as events of the model checker; included by it when FILCH_MODEL is defined.
+ * filch/atomic.h of the model checker: the same types, and each operation is an event.
  *
- * Each passes the word's address and size, its order, and where it stands, for the trace.
+ * verify/mc/include comes before include/ in the include path of every checked program. Each
+ * operation hands the checker the word's address and size, the memory order, and its own place in
+ * the source, for the trace.
  */
-#ifndef MC_ATOMIC_H
-#define MC_ATOMIC_H
+#ifndef FILCH_ATOMIC_H
+#define FILCH_ATOMIC_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
+
+#define FILCH_CACHE_LINE 64
+
+/* clang-format off */
+#define FILCH_ATOMIC(type) struct { type filch_value; }
+/* clang-format on */
+
+typedef FILCH_ATOMIC(uint32_t) filch_atomic_u32;
+typedef FILCH_ATOMIC(uint64_t) filch_atomic_u64;
 
 typedef enum mc_rmw { MC_EXCHANGE, MC_ADD, MC_SUB, MC_AND, MC_OR, MC_XOR } mc_rmw;
 
@@ -80,8 +91,12 @@ int mc_futex(volatile void *address, long op, uint32_t value, const struct times
 #define filch_pause() mc_pause(MC_SITE("pause"))
 
 /*
- * What filch/atomic.h has no need of, for mutants (verify/mutate): each order by itself, a cas that is weaker when it
- * fails, fences; and the place of something that is left out.
+ * Operations that only mutants use (verify/mutate):
+ *
+ *   - each order by itself;
+ *   - a cas whose failure order is weaker;
+ *   - fences;
+ *   - mc_dropped, in place of a call that the mutant leaves out.
  */
 #define filch_exchange_relaxed(p, v) MC_MODIFY(p, MC_EXCHANGE, v, __ATOMIC_RELAXED)
 #define filch_exchange_acquire(p, v) MC_MODIFY(p, MC_EXCHANGE, v, __ATOMIC_ACQUIRE)
