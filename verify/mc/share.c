@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which words are shared: written by one thread, and used by another.
+ * Which words are shared: one thread writes them, and another uses them.
  *
- * A preemption before an operation at any other word can as well come after it, before the next operation of the same thread: nobody can tell. So
- * bounded search preempts a thread only before operations at words that are shared in some execution. Which these are is found
- * out on the way: the search is repeated if there were more in the end than in the beginning. What was left out then cannot have shared a
- * word that is not known: up to the first operation that does it would be the same as one that was tried. Words that another program has shared are kept:
- * too many do no harm.
+ * A preemption before an operation at any other word can just as well come after that operation,
+ * before the same thread's next one: no thread can tell. So bounded search preempts a thread only
+ * before operations at words that are shared in some execution.
  *
- * What T0 does alone, before the others begin and after they have ended, shares nothing.
+ * The search learns on the way which words these are, and repeats itself if it knows more of them
+ * at its end than at its beginning. An execution that it left out cannot share a word that is still
+ * unknown: up to the first operation that would, it equals an execution that was tried.
+ *
+ * Each program starts with no word known, so its executions do not depend on the programs before.
+ *
+ * T0 alone, before the other threads begin and after they have ended, shares nothing.
  */
 #include "mc/engine.h"
 
@@ -28,6 +32,8 @@ void mc_share_begin(void)
 {
     if (!known.words)
         known.words = mc_reserve(WORDS_MAX * sizeof *known.words);
+    memset(known.words, 0, WORDS_MAX * sizeof *known.words);
+    known.count = known.shared_count = 0;
 }
 
 unsigned mc_share_count(void)
