@@ -82,6 +82,7 @@ typedef struct mc_options {
      * model, so it must be MC_OUTSIDE, and read words directly: each has the value of its newest store. */
     bool (*may_rest)(void);
 
+    unsigned part, parts;             /* only the programs part, part + parts ...; 0 parts: all */
     bool is_long;                     /* for clients: more programs, larger bounds */
     bool each_line;                   /* for clients: a report for each program */
     bool trace_all;                   /* print long executions from their beginning */
@@ -97,6 +98,7 @@ typedef struct mc_result {
     mc_options options;
     mc_verdict verdict;
     uint64_t programs;   /* added up by mc_add */
+    unsigned threads;    /* at most, T0 not counted */
     uint64_t executions; /* that ran to their end */
     uint64_t
         blocked; /* given up, because another execution shows the same, or goes on after a time-out */
@@ -115,7 +117,8 @@ mc_options mc_arguments(int argc, char **argv);
 /* Explore a program. A failure is printed, unless quiet. */
 mc_result mc_run(const mc_program *program, const mc_options *options);
 
-/* For clients that run many programs: put results together, the worst verdict wins. */
+/* For clients that run many programs: add up their results. The worst verdict wins, and of the
+ * bounds the smaller: it holds for all of them. */
 void mc_add(mc_result *total, mc_result result);
 
 /* The same for a program that is run now. */

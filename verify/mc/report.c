@@ -163,15 +163,29 @@ void mc_print_trace(void)
 
 /* ---- summaries --------------------------------------------------------------------------------- */
 
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
 void mc_add(mc_result *total, mc_result result)
 {
     const char *name = total->name;
     mc_result sum = *total;
 
+    if (result.verdict == MC_SKIPPED && sum.programs > 0)
+        return;
     if (sum.programs == 0 || result.verdict > sum.verdict)
         sum = result;
     if (total->programs == 0)
         *total = (mc_result){.verdict = result.verdict};
+    if (total->programs > 0) {
+        const mc_options *a = &total->options, *b = &result.options;
+        sum.options.preemptions = least(a->preemptions, b->preemptions);
+        /* 0 is any number. */
+        sum.options.stale = a->stale && b->stale ? least(a->stale, b->stale) : a->stale + b->stale;
+    }
+    sum.threads = total->threads > result.threads ? total->threads : result.threads;
     sum.name = name;
     sum.programs = total->programs + (result.verdict != MC_SKIPPED);
     sum.executions = total->executions + result.executions;
@@ -215,16 +229,20 @@ static void describe_bounds(const mc_options *o, char *text, size_t size)
 
 int mc_report(mc_result r)
 {
-    static const char *const verdicts[] = {"ok", "stopped: nothing found so far", "skipped",
-                                           "FAILED"};
+    static const char *const verdicts[] = {
+        [MC_OK] = "ok", [MC_STOPPED] = "stopped: nothing found so far", [MC_FAILED] = "FAILED"};
     char bounds[40];
 
+    if (r.verdict == MC_SKIPPED)
+        return 0;
     describe_bounds(&r.options, bounds, sizeof bounds);
-    printf("%-24s %5llu programs, %-16s %9llu executions, %8llu blocked, %10llu events, %7.2f s  "
+    printf("%-24s %5llu programs, %u threads, %-16s %9llu executions, %8llu blocked, %10llu "
+           "events, %7.2f s  "
            "%s%s%s\n",
-           r.name, (unsigned long long)r.programs, bounds, (unsigned long long)r.executions,
-           (unsigned long long)r.blocked, (unsigned long long)r.events, r.seconds,
-           verdicts[r.verdict], r.failure[0] ? ": " : "", r.failure);
+           r.name, (unsigned long long)r.programs, r.threads, bounds,
+           (unsigned long long)r.executions, (unsigned long long)r.blocked,
+           (unsigned long long)r.events, r.seconds, verdicts[r.verdict], r.failure[0] ? ": " : "",
+           r.failure);
     fflush(stdout);
     return r.verdict == MC_FAILED;
 }
@@ -242,6 +260,7 @@ static const char usage[] =
     "      --no-reduction       full: every order of operations\n"
     "      --long               more programs and larger bounds: hours instead of seconds\n"
     "      --each               a line for each program\n"
+    "      --part <i>/<n>       only every n-th program, from the i-th\n"
     "      --seconds <n>        stop after this time, per program\n"
     "      --executions <n>     stop after this many, per program\n"
     "      --trace-all          print also the beginning of a long execution\n"
@@ -257,6 +276,14 @@ static bool take(int argc, char **argv, int *i, const char *name, const char **v
     }
     *value = argv[++*i];
     return true;
+}
+
+static void parse_part(mc_options *o, const char *name, const char *value)
+{
+    if (sscanf(value, "%u/%u", &o->part, &o->parts) != 2 || o->part < 1 || o->part > o->parts) {
+        fprintf(stderr, "%s: --part is <i>/<n>, with i from 1 to n\n", name);
+        exit(2);
+    }
 }
 
 mc_options mc_arguments(int argc, char **argv)
@@ -279,6 +306,8 @@ mc_options mc_arguments(int argc, char **argv)
             o.max_seconds = strtod(value, NULL);
         else if (take(argc, argv, &i, "--executions", &value))
             o.max_executions = strtoull(value, NULL, 0);
+        else if (take(argc, argv, &i, "--part", &value))
+            parse_part(&o, argv[0], value);
         else if (take(argc, argv, &i, "--replay", &value))
             o.replay = value;
         else if (strcmp(argv[i], "--no-reduction") == 0)

@@ -321,6 +321,8 @@ static bool is_limit_reached(double since)
 static bool count_execution(double since)
 {
     mc.result.events += mc.step_count;
+    if (mc.result.threads < (unsigned)mc.thread_count - 1)
+        mc.result.threads = (unsigned)mc.thread_count - 1;
     if (mc.outcome == BLOCKED)
         mc.result.blocked++;
     else
@@ -419,8 +421,19 @@ static bool replay(void)
     return true;
 }
 
+/* Programs are dealt out by their number, so that each is in exactly one part. */
+static bool is_in_other_part(const mc_options *options)
+{
+    static MC_KEEP uint64_t count;
+    uint64_t number = count++;
+
+    return options->parts && number % options->parts != options->part - 1;
+}
+
 mc_result mc_run(const mc_program *program, const mc_options *options)
 {
+    if (is_in_other_part(options))
+        return (mc_result){.name = program->name, .options = *options, .verdict = MC_SKIPPED};
     init();
     free(mc.result.choices);
     mc.program = program;
