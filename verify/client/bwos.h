@@ -47,7 +47,7 @@ typedef struct shape {
         }                                                                                          \
     }
 
-/* ---- thieves that ask -------------------------------------------------------------------------- */
+/* ---- thieves that ask ------------------------------------------------------------------------ */
 
 static filch_atomic_u32 begun, told, answered;
 static int least = ENTRIES_MAX; /* of what was not popped, since the thief began; owner */
@@ -124,7 +124,7 @@ static void asking_finish(void)
     finish();
 }
 
-/* ---- thieves that stop ------------------------------------------------------------------------- */
+/* ---- thieves that stop ----------------------------------------------------------------------- */
 
 static void stopping_thief(void)
 {
@@ -154,7 +154,7 @@ static void stopped_finish(void)
     deque_fini(&deque);
 }
 
-/* ---- scripts ----------------------------------------------------------------------------------- */
+/* ---- scripts --------------------------------------------------------------------------------- */
 
 static void run_other(subject_of subject, mc_options options, const char *name, mc_result *total)
 {

@@ -140,7 +140,7 @@ static void take(entry *e)
     mc_check(e->taken++ == 0, "an entry is obtained once");
 }
 
-/* ---- owner ------------------------------------------------------------------------------------- */
+/* ---- owner ----------------------------------------------------------------------------------- */
 
 static void push(void)
 {
@@ -211,7 +211,7 @@ static void owner(void)
     }
 }
 
-/* ---- thieves ----------------------------------------------------------------------------------- */
+/* ---- thieves --------------------------------------------------------------------------------- */
 
 /* The newest entry that was stolen, or NULL; all of them are newer than `last`. */
 static entry *steal(int self, const entry *last)
@@ -252,7 +252,7 @@ static void thief(void)
     }
 }
 
-/* ---- before and after -------------------------------------------------------------------------- */
+/* ---- before and after ------------------------------------------------------------------------ */
 
 static void setup(void)
 {
@@ -309,7 +309,7 @@ static void finish(void)
     deque_fini(&deque);
 }
 
-/* ---- scripts ----------------------------------------------------------------------------------- */
+/* ---- scripts --------------------------------------------------------------------------------- */
 
 static void run_script(mc_options options, const char *name, mc_result *total)
 {

@@ -59,7 +59,7 @@ static void await_shortly(filch_frame *f)
         check_value(err, value);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static void await_in_thread(void)
 {
@@ -95,7 +95,7 @@ static void finish(void)
     mc_check(filch_load_relaxed(&first_count) == 1, "it is completed once");
 }
 
-/* ---- a strand ---------------------------------------------------------------------------------- */
+/* ---- a strand -------------------------------------------------------------------------------- */
 
 static void run_and_free(filch_strand *self)
 {
@@ -149,7 +149,7 @@ static MC_OUTSIDE bool may_rest(void)
     return went_on == 1;
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv)
 {

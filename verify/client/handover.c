@@ -21,7 +21,7 @@ static int
     went_on; /* how often the strand that waits did; plain, it belongs to whoever runs the strand */
 static filch_strand *first;
 
-/* ---- a job ends -------------------------------------------------------------------------------- */
+/* ---- a job ends ------------------------------------------------------------------------------ */
 
 static void setup_job(void)
 {
@@ -42,7 +42,7 @@ static void wait_for_job(void)
     free(job);
 }
 
-/* ---- a strand waits for it --------------------------------------------------------------------- */
+/* ---- a strand waits for it ------------------------------------------------------------------- */
 
 static void wait_on_strand(filch_strand *self)
 {
@@ -104,7 +104,7 @@ static MC_OUTSIDE bool has_gone_on(void)
     return went_on == 1;
 }
 
-/* ---- the shelf --------------------------------------------------------------------------------- */
+/* ---- the shelf ------------------------------------------------------------------------------- */
 
 static void setup_shelf(void)
 {
@@ -133,7 +133,7 @@ static void take_shelved(void)
                  "a strand is taken once, as it was left");
 }
 
-/* ---- the end of the last job ------------------------------------------------------------------- */
+/* ---- the end of the last job ----------------------------------------------------------------- */
 
 static int touched[2];
 
@@ -170,7 +170,7 @@ static void wait_and_free(void)
     free(pool);
 }
 
-/* ---- a pool made anew in the child of a fork() ------------------------------------------------- */
+/* ---- a pool made anew in the child of a fork() ----------------------------------------------- */
 
 static void setup_forked(void)
 {
@@ -194,7 +194,7 @@ static void look_at_forked(void)
         mc_check(pool->workers[0]->spin_halvings == 0, "a pool that is alive was made anew");
 }
 
-/* ---- a task that is offered -------------------------------------------------------------------- */
+/* ---- a task that is offered ------------------------------------------------------------------ */
 
 static filch_slot slot;
 static int
@@ -223,7 +223,7 @@ static void claim(void)
         mc_check(tasks_forked > 0, "who claims a task sees it");
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv)
 {

@@ -44,7 +44,7 @@ static bool is_there;                /* the crowd waits already when the threads
 
 static int failures;
 
-/* ---- entries ----------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static void check_entry(const int *entry)
 {
@@ -59,7 +59,7 @@ static int *new_entry(int which)
     return &payload[which];
 }
 
-/* ---- the crowd --------------------------------------------------------------------------------- */
+/* ---- the crowd ------------------------------------------------------------------------------- */
 
 static void run_strand(filch_strand *self)
 {
@@ -129,7 +129,7 @@ static void run_rest(void)
     go_on_with_strands(pool->workers[1]);
 }
 
-/* ---- T2 and T3 --------------------------------------------------------------------------------- */
+/* ---- T2 and T3 ------------------------------------------------------------------------------- */
 
 static void follow(const char *text, int first)
 {
@@ -188,7 +188,7 @@ static void follow_script(void)
     filch_channel_close(channel);
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void setup(void)
 {

@@ -55,7 +55,7 @@ static void destroy(void)
     mc_check(filch_pool_destroy(pool) == 0, "the pool is destroyed");
 }
 
-/* ---- what the threads do ----------------------------------------------------------------------- */
+/* ---- what the threads do --------------------------------------------------------------------- */
 
 static void run_sum(void)
 {
@@ -154,7 +154,7 @@ static void check_accepted(void)
              "what was accepted has run");
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static const struct {
     mc_program program;

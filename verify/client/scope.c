@@ -28,7 +28,7 @@ static int went_on;
 
 static unsigned worker_count;
 
-/* ---- tasks ------------------------------------------------------------------------------------- */
+/* ---- tasks ----------------------------------------------------------------------------------- */
 
 static int work_on(filch_frame *f, void *what)
 {
@@ -81,7 +81,7 @@ static int wait_for_inner(filch_frame *f, void *what)
     return 0;
 }
 
-/* ---- who opens and closes ---------------------------------------------------------------------- */
+/* ---- who opens and closes -------------------------------------------------------------------- */
 
 static void open_scope(filch_frame *f, filch_scope_options options)
 {
@@ -170,7 +170,7 @@ static void use_deadline_in_vain(filch_frame *f)
     free(scope);
 }
 
-/* ---- from outside ------------------------------------------------------------------------------ */
+/* ---- from outside ---------------------------------------------------------------------------- */
 
 static void outside_one(void)
 {
@@ -269,7 +269,7 @@ static void close_both(void)
     mc_check(did[0] == 1 && did[1] == 1, "who closes sees what all tasks did");
 }
 
-/* ---- in a task --------------------------------------------------------------------------------- */
+/* ---- in a task ------------------------------------------------------------------------------- */
 
 static void inside_one(filch_strand *self)
 {
@@ -330,7 +330,7 @@ static MC_OUTSIDE bool may_rest(void)
     return went_on == 1;
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static int code;
 

@@ -158,7 +158,7 @@ static MC_OUTSIDE bool may_rest(void)
     return is_taken;
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void run_one(mc_result *total, const mc_options *options, bool searching)
 {

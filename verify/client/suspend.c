@@ -55,7 +55,7 @@ static void run_task(filch_frame *f, void *is_set)
         set();
 }
 
-/* ---- what the first strand does ---------------------------------------------------------------- */
+/* ---- what the first strand does -------------------------------------------------------------- */
 
 static void only_wait(filch_strand *self)
 {
@@ -131,7 +131,7 @@ static void yield_and_join(filch_strand *self)
     went_on = 1;
 }
 
-/* ---- workers ----------------------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static bool is_asleep(unsigned worker_index)
 {
@@ -186,7 +186,7 @@ static void setup_no_memory(void)
     pool->strands.capacity = SIZE_MAX;
 }
 
-/* ---- strands that may go on, in the queue of a worker ------------------------------------------ */
+/* ---- strands that may go on, in the queue of a worker ---------------------------------------- */
 
 #define READY 3
 
@@ -382,7 +382,7 @@ static int run_lists(const mc_options *options)
     return failures;
 }
 
-/* ---- guests ------------------------------------------------------------------------------------ */
+/* ---- guests ---------------------------------------------------------------------------------- */
 
 static void run_waiting(filch_frame *f, void *arg)
 {
@@ -408,7 +408,7 @@ static void visit_sleeping(void)
     went_on = 1;
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static int code;
 

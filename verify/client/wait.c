@@ -44,7 +44,7 @@ static bool is_thread;
 static char steady; /* what T2 does; 0: there is none */
 static const char *script;
 
-/* ---- the waiter -------------------------------------------------------------------------------- */
+/* ---- the waiter ------------------------------------------------------------------------------ */
 
 static void check_outcome(unsigned outcome, uint64_t turn, const frame *own)
 {
@@ -89,7 +89,7 @@ static void wait_often(void)
     mc_check(filch_load_relaxed(&resumed) == parked_count, "as often as it parked, and no more");
 }
 
-/* ---- those who end it -------------------------------------------------------------------------- */
+/* ---- those who end it ------------------------------------------------------------------------ */
 
 static void resume(filch_wait_result result)
 {
@@ -153,7 +153,7 @@ static void follow_script(void)
     }
 }
 
-/* ---- programs ---------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static int run_all(const char *name, mc_options options, unsigned waits, const char *steadies,
                    unsigned longest)

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which operations do not commute, and which other orders are worth a try because of it.
+ * Which operations do not commute, and which other orders the search must therefore try.
  *
- * Two executions are equivalent when one becomes the other by swapping neighbours that are independent. To run one of each kind
- * is enough: source-DPOR (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014) with sleep sets.
+ * Two executions are equivalent when swapping independent neighbours turns one into the other. The
+ * search runs one of each kind: source-DPOR (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014) with
+ * sleep sets.
  *
- *     steps    ... e ......... p          e and p are dependent, and nothing in between forces
- *                   \__ v __/             e before p: a race. At e's node, try a thread that can begin
- *                                         the steps that do not need e, followed by p.
+ *     steps    ... e ......... p       e and p are dependent, and nothing in between forces
+ *                   \__ v __/          e before p: a race. At e's node, try a thread that can
+ *                                      begin the steps that do not need e, followed by p.
  *
- * A thread's choice of what to read belongs to its step: all choices are tried wherever the step is. So two steps conflict if they do
- * with some choice: who slept through one, and who came after it, must not differ about that. What seq_cst forbids does not
- * depend on the order of steps (README.md: Exploration), so it makes none dependent.
+ * The choice of a store to read belongs to the step: the search tries all choices wherever the step
+ * stands. So two steps conflict if they do with some choice. A thread that slept through a step and
+ * one that came after it must agree about that.
+ *
+ * The rules of seq_cst do not depend on the order of steps (README.md: Exploration), so they make
+ * no steps dependent.
  */
 #include "mc/engine.h"
 
@@ -31,7 +35,7 @@ static bool effects_conflict(unsigned a, unsigned b, bool same_address)
     return same_address && ((a & WAKES && b & (WAITS | WAKES)) || (b & WAKES && a & WAITS));
 }
 
-/* Whether this asks if t lives, which may die instead of any of its steps. */
+/* Whether s asks if t lives. t may die instead of doing any of its steps. */
 static bool asks_about(const step *s, const thread *t)
 {
     return t->may_crash && s->effects & READS && s->address == (uintptr_t)t;
@@ -48,7 +52,7 @@ static bool steps_conflict(const step *a, const step *b)
     return effects_conflict(a->effects, b->effects, a->address == b->address);
 }
 
-/* Whether a thread that need not be tried must be again, after `done`. */
+/* Whether a sleeping thread must be tried again after `done`. */
 static bool conflicts_with_next(const thread *t, const step *done)
 {
     if (asks_about(done, t))
@@ -58,7 +62,7 @@ static bool conflicts_with_next(const thread *t, const step *done)
     return effects_conflict(mc_next_effects(t), done->effects, t->op.address == done->address);
 }
 
-/* ---- old stores -------------------------------------------------------------------------------- */
+/* ---- old stores ------------------------------------------------------------------------------ */
 
 static void join_past(uint32_t *to, const uint32_t *from)
 {
@@ -67,10 +71,13 @@ static void join_past(uint32_t *to, const uint32_t *from)
 }
 
 /*
- * Whether an operation must be tried that reads store i, or puts its own behind it, and ignores newer ones. If a newer
- * one is not in its past, it could as well have been done before that one, and the race between the two makes sure that this is
- * tried. To its past belongs also what it comes after because of this choice: the store that it reads; and if it
- * writes, everything that has written or read an older store.
+ * Whether the search must try an operation that reads store i, or goes behind it, and ignores newer
+ * stores.
+ *
+ * If a newer store is not in the operation's past, the operation could have come before that store.
+ * The race between the two makes the search try that order. The past includes everything that this
+ * choice puts before the operation: the store that it reads and, if it writes, all operations that
+ * wrote or read an older store.
  */
 bool mc_is_needed(const thread *t, const location *l, uint32_t i, bool is_write)
 {
@@ -92,8 +99,9 @@ bool mc_is_needed(const thread *t, const location *l, uint32_t i, bool is_write)
 }
 
 /*
- * Bounded search: whether t, which was preempted before its next operation, could as well have been preempted after it. Nobody did anything since that
- * does not commute with it. That costs no more preemptions, and is tried, too.
+ * Bounded search: whether t, preempted before its next operation, could equally have been preempted
+ * after it. That holds if every step since then commutes with the operation. The later preemption
+ * costs no more, and the search tries it, too.
  */
 bool mc_is_preempted_in_vain(const thread *t)
 {
@@ -106,9 +114,10 @@ bool mc_is_preempted_in_vain(const thread *t)
     return true;
 }
 
-/* ---- races ------------------------------------------------------------------------------------- */
+/* ---- races ----------------------------------------------------------------------------------- */
 
-/* A pause that would have had no news without step e, and without what needs e, cannot come before it. */
+/* A pause cannot come before step e if it would have no news without e and the steps that need
+ * e. */
 static bool has_news_without(const step *pause, unsigned e)
 {
     for (unsigned k = 0; k < mc.step_count; k++) {
@@ -123,7 +132,7 @@ static bool has_news_without(const step *pause, unsigned e)
     return false;
 }
 
-/* Threads that can begin v, then p: whose first step in it needs no other step of it. */
+/* Threads that can begin v, then p: their first step in it needs no other step of it. */
 static unsigned initials_after(unsigned e, const step *p)
 {
     const step *race = &mc.steps[e];
@@ -163,9 +172,9 @@ static void find_races(step *p)
         mc_add_backtrack(mc.steps[races[i]].node, initials_after(races[i], p));
 }
 
-/* ---- a step is done ---------------------------------------------------------------------------- */
+/* ---- a step is done -------------------------------------------------------------------------- */
 
-/* Those of steps are added up, so it must be a good hash. */
+/* Fingerprints of steps are added up, so the hash must be good. */
 static uint64_t mix(uint64_t h, uint64_t value)
 {
     h = (h ^ value) + 0x9e3779b97f4a7c15u;
@@ -174,7 +183,7 @@ static uint64_t mix(uint64_t h, uint64_t value)
     return h ^ h >> 31;
 }
 
-/* Of the step and what it read: the same in every equivalent order. */
+/* The step and the store that it read: the same in every equivalent order. */
 static uint64_t fingerprint_of(const step *s, const deed *d)
 {
     uint64_t h = mix(mix(mix(mix(0, s->tid), s->seq), d->kind), s->address);
@@ -184,7 +193,7 @@ static uint64_t fingerprint_of(const step *s, const deed *d)
     return d->written ? mix(h, d->written->value) : h;
 }
 
-/* And of the modification orders. */
+/* Add the modification orders. */
 uint64_t mc_fingerprint(void)
 {
     uint64_t sum = mc.fingerprint;
@@ -203,7 +212,8 @@ void mc_commit(thread *t, const deed *d)
     if (mc.step_count >= (mc.options.max_steps ? mc.options.max_steps : 20000))
         mc_fail("more than %u operations: does a loop spin without filch_pause?", mc.step_count);
     step *s = &mc.steps[mc.step_count];
-    /* As in the execution before this one: its past is there already, and its races were found then. */
+    /* The step repeats the execution before: its past is there already, and its races were found
+     * then. */
     bool is_known = mc.is_reduced && mc_is_repeated();
     uint32_t past[MC_THREADS_MAX];
     memcpy(past, is_known ? s->past : t->past, sizeof past);

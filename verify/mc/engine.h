@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of the model checker share: one execution's state, and who does what.
+ * The state of one execution, which all parts of the model checker share.
  *
  *     thread.c    model threads: coroutines that stop before each operation
  *     location.c  atomic words and their stores
- *     memory.c    what an operation may read and what it makes visible (README.md: The memory model)
- *     sc.c        what of this seq_cst forbids
+ *     memory.c    which stores an operation may read, and what it makes visible (README.md)
+ *     sc.c        which of these choices seq_cst forbids
  *     futex.c     waiting: futexes, pauses
  *     heap.c      memory of the program; shadow.c its plain accesses: races, use after free
- *     depend.c    which operations do not commute, and what to try because of it
- *     share.c     which words are shared, so that bounded search need try no more
- *     explore.c   choices, and how all of them are tried
- *     run.c       one execution after the other; report.c what is printed
+ *     depend.c    which operations do not commute, and which orders the search must try for that
+ *     share.c     which words are shared: bounded search preempts threads only there
+ *     explore.c   choices, and how the search tries all of them
+ *     run.c       one execution after the other; report.c prints
  *
- * Engine code is not instrumented. All its state is MC_KEEP or comes from mmap.
+ * The compiler does not instrument the engine. All state of the engine is MC_KEEP or comes from
+ * mmap.
  */
 #ifndef MC_ENGINE_H
 #define MC_ENGINE_H
@@ -24,9 +25,10 @@
 
 #include <string.h>
 
-/* ---- what threads know of each other ----------------------------------------------------------- */
+/* ---- what threads know of each other --------------------------------------------------------- */
 
-/* Operations of a thread are numbered by its clock. Up to which of each thread somebody knows: what happens before. */
+/* A thread's clock numbers its operations. A view holds, for each thread, the last operation that
+ * happens before. */
 typedef struct view {
     uint32_t hb[MC_THREADS_MAX];
 } view;
@@ -37,43 +39,44 @@ static inline void join_view(view *to, const view *from)
         to->hb[i] = from->hb[i] > to->hb[i] ? from->hb[i] : to->hb[i];
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* A value that a location has, or had. */
 typedef struct store {
     uint64_t value;
-    view view;     /* what an acquiring load of it learns */
+    view view;     /* an acquiring load of this store learns it */
     uint64_t rank; /* in modification order */
-    uint32_t seq;  /* the step of `tid` that made it; 0: none, it was there or was stored plainly */
+    uint32_t seq;  /* the step of `tid` that made it; 0: a plain store, or there from the start */
     uint8_t tid;
     bool is_uninitialised, is_rmw;
-    const uint32_t *past; /* of that step */
+    const uint32_t *past; /* the past of that step */
     mc_site site;
 } store;
 
-/* What a thread does at one word until it does something else. */
+/* A run of operations of one thread at one word. */
 typedef struct stay {
     const struct location *location;
-    view before;  /* what it knew until then */
-    uint32_t end; /* clock of what it does next */
+    view before;  /* the thread's view until then */
+    uint32_t end; /* clock of the thread's next operation elsewhere */
 } stay;
 
 typedef enum visit_kind {
-    VISIT_NONE, /* no operation: something else does not let the thread read what is older */
+    VISIT_NONE, /* no operation: another event keeps the thread from reading older stores */
     VISIT_READ,
-    VISIT_WRITE, /* a read-modify-write is one, too */
+    VISIT_WRITE, /* also a read-modify-write */
 } visit_kind;
 
-/* Somebody has read or written the store of this rank. Or a seq_cst fence, which is nowhere. */
+/* A thread has read or written the store of this rank. Or it is a seq_cst fence, which has no
+ * word. */
 typedef struct visit {
     uint8_t tid;
     visit_kind kind;
     uint32_t clock;
     uint64_t rank;
-    view now;             /* what it knew then, with what this read */
+    view now;             /* the thread's view after this visit */
     struct visit *before; /* of the same thread, at the same location */
 
-    /* If it is seq_cst (sc.c). */
+    /* Only for seq_cst (sc.c). */
     const stay *stay; /* NULL: a fence */
     struct visit *sc_before, *todo;
     uint64_t round;
@@ -90,12 +93,12 @@ typedef struct location {
     bool is_overwritten;                 /* by a plain store since the last operation */
     uint8_t plain_tid;
     uint32_t plain_clock;
-    struct { /* per thread, for mc_pause: since which of its pauses it is in its list, and where */
+    struct { /* per thread, for mc_pause: the word's place in `spinning`, and of which round */
         uint32_t round, place;
     } spun[MC_THREADS_MAX];
 } location;
 
-/* ---- operations, as the exploration sees them -------------------------------------------------- */
+/* ---- operations, as the exploration sees them ------------------------------------------------ */
 
 typedef enum kind {
     OP_LOAD,
@@ -110,7 +113,7 @@ typedef enum kind {
     OP_CRASH,
 } kind;
 
-/* What of it does not commute with others; see are_dependent. */
+/* Effects that do not commute with others; see are_dependent. */
 enum {
     READS = 1,
     WRITES = 2,
@@ -133,29 +136,29 @@ typedef struct operation {
     mc_site site;
 } operation;
 
-/* What it did. */
+/* The operation as it was done. */
 typedef struct deed {
     kind kind;
-    unsigned effects;  /* that it could have had: mc_next_effects */
+    unsigned effects;  /* its possible effects: mc_next_effects */
     const store *read; /* or NULL */
     store *written;    /* or NULL */
 } deed;
 
-/* An operation that was done, as its equivalents are found by. */
+/* An operation that was done, with all that identifies it in an equivalent order. */
 typedef struct step {
     uint8_t tid;
     unsigned effects;
     uintptr_t address;
     uint64_t rank; /* of the store it made or read */
     uint32_t seq;  /* the thread's steps are 1, 2 ... */
-    uint32_t past
-        [MC_THREADS_MAX]; /* steps of each thread that come before it in every equivalent order */
-    int node;             /* where it was chosen */
-    const spin *spins;    /* of OP_PAUSE */
+    /* Steps of each thread that come before this one in every equivalent order. */
+    uint32_t past[MC_THREADS_MAX];
+    int node;          /* where it was chosen */
+    const spin *spins; /* of OP_PAUSE */
     unsigned spin_count;
 } step;
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 typedef enum thread_state {
     THREAD_LOCAL,        /* has code to run up to its next operation */
@@ -174,32 +177,32 @@ typedef struct thread {
     void *argument;
 
     operation op;
-    view now, acquired,
-        released; /* what it knows; would know after an acquire fence; last release fence */
-    stay *stay;   /* NULL: its last operation was at no word */
+    /* The view; the view after an acquire fence; the view at the last release fence. */
+    view now, acquired, released;
+    stay *stay; /* NULL: its last operation was at no word */
     uint32_t seq;
     uint32_t past[MC_THREADS_MAX]; /* of its last step */
 
     uintptr_t waits_on;
     bool has_timeout, may_crash, is_joined;
-    unsigned spins, faults, spurious, timeouts; /* so many times yet */
+    unsigned spins, faults, spurious, timeouts; /* how many are left */
     uint64_t clock_ns;
 
-    unsigned
-        preempted_at; /* MC_BOUNDED: the step that somebody else did instead, counted from 1; 0: none did */
+    /* MC_BOUNDED: the step that another thread did instead, counted from 1; 0: none. */
+    unsigned preempted_at;
 
     uint32_t round; /* pauses so far */
-    /* What it has read since the last. */
+    /* Stores that the thread has read since its last pause. */
     spin *spinning;
     unsigned spin_count, spin_capacity;
 } thread;
 
-/* ---- the execution ----------------------------------------------------------------------------- */
+/* ---- the execution --------------------------------------------------------------------------- */
 
 typedef enum outcome {
     RUNNING,
     COMPLETE,
-    BLOCKED, /* the same as another execution, or not worth finishing */
+    BLOCKED, /* equals another execution, or needs no end */
     FAILED,
 } outcome;
 
@@ -240,15 +243,15 @@ thread *mc_thread_start(void (*fn)(void *), void *argument);
 void mc_thread_resume(thread *t);
 void mc_announce(const operation *op);
 void mc_block(void); /* until state is LOCAL again */
-void mc_leave(void)
-    __attribute__((noreturn)); /* the execution has ended, in the middle of a thread */
+/* End the execution, from inside a thread. */
+void mc_leave(void) __attribute__((noreturn));
 bool mc_is_enabled(const thread *t);
 
 /* location.c */
-location *mc_locate(thread *t, uintptr_t address, uint32_t size, mc_site site); /* t is there now */
+location *mc_locate(thread *t, uintptr_t address, uint32_t size, mc_site site); /* t visits it */
 const location *mc_find(uintptr_t address); /* NULL: it was not accessed yet, or was overwritten */
 store *mc_insert(location *l, uint32_t at, uint64_t value, int tid, mc_site site);
-uint64_t mc_rank_behind(const location *l, uint32_t i); /* of a store that would go there */
+uint64_t mc_rank_behind(const location *l, uint32_t i); /* of a store behind store i */
 void mc_visit(const thread *t, location *l, uint64_t rank, visit_kind how, int order);
 uint64_t mc_oldest(const thread *t, const location *l);
 
@@ -262,10 +265,10 @@ void mc_tick(thread *t);
 unsigned mc_next_effects(const thread *t);
 
 /* sc.c */
-void mc_stay(thread *t, const location *l); /* the next operation is there; NULL: at no word */
+void mc_stay(thread *t, const location *l); /* t's next operation is at l; NULL: at no word */
 void mc_sc_add(visit *v);
 void mc_sc_fence(const thread *t);
-/* Whether an operation that reads store i, or writes behind it, leaves an order of the seq_cst operations. */
+/* Whether psc stays without a cycle if the operation reads store i, or writes behind it. */
 bool mc_sc_allows(const thread *t, location *l, uint32_t i, bool is_write, int order);
 
 /* futex.c */
@@ -278,7 +281,7 @@ void mc_heap_reset(void);
 void *mc_scratch(size_t bytes); /* engine memory until the end of the execution; zeroed */
 void *mc_reserve(size_t bytes); /* engine memory for ever; zeroed when touched */
 char *mc_stack_of(int id, size_t *bytes);
-bool mc_offset(uintptr_t address, size_t *offset); /* of memory that is watched */
+bool mc_offset(uintptr_t address, size_t *offset); /* false: the address is not watched */
 bool mc_heap_leaks(char *text, size_t size);
 void mc_check_live(uintptr_t address, size_t size, const void *pc);
 bool mc_is_initialised(uintptr_t address, size_t size);
@@ -328,7 +331,7 @@ const char *mc_value_name(uint64_t value, uint32_t size);
 bool mc_is_acquire(int order);
 bool mc_is_release(int order);
 
-/* Where {0} and {1} stand in a failure, the places of these instructions are printed. */
+/* The report prints the places of these instructions for {0} and {1}. */
 __attribute__((noreturn, format(printf, 3, 4))) void
 mc_fail_at(const void *pc, const void *other_pc, const char *format, ...);
 

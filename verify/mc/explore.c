@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Choices: which thread goes on, which store a load reads, whom a wake wakes; and how all of them are tried.
+ * Choices: which thread goes on, which store a load reads, which thread a wake wakes.
  *
- * An execution is the list of its choices. All but random walks are a depth-first search: the last choice that has an
- * alternative left is changed, those before it are repeated, and from there on the first alternative is taken.
+ * An execution is the list of its choices. Random walks draw them. All other modes search depth
+ * first: repeat the choices before the last one that has an alternative left, take that
+ * alternative, then the first alternative at every later choice.
  */
 #include "mc/engine.h"
 
@@ -14,24 +15,24 @@ typedef struct node {
     bool is_thread; /* otherwise one of `count` */
     uint32_t chosen, count;
     unsigned enabled;   /* threads that could go on */
-    unsigned asleep;    /* of these, who need not be tried: the same is found elsewhere */
-    unsigned backtrack; /* who is to be tried */
-    unsigned done;      /* who was */
+    unsigned asleep;    /* of these, threads that need not be tried: another node finds the same */
+    unsigned backtrack; /* threads to be tried */
+    unsigned done;      /* threads that were tried */
 } node;
 
 #define NODES_MAX (2 * MC_STEPS_MAX)
 
 static MC_KEEP struct {
     node *nodes;
-    int at, depth;   /* the next choice; those before depth are to be repeated */
+    int at, depth;   /* the next choice; choices before depth are repeated */
     int last;        /* thread that went on last */
     int thread_node; /* where it was chosen */
     unsigned preemptions, preemption_limit;
     unsigned stale_reads;
     uint64_t random, switch_mask;
-    uint32_t *choices; /* made in this execution, where there was more than one */
+    uint32_t *choices; /* made in this execution, where there were alternatives */
     unsigned choice_count;
-    const char *replay; /* the rest of what is to be repeated */
+    const char *replay; /* the choices still to be repeated */
     uint32_t repeated, repeat_count;
 } ex;
 
@@ -68,7 +69,7 @@ void mc_explore_rewind(void)
     ex.switch_mask = ((uint64_t)2 << (next_random() & 3)) - 1;
 }
 
-/* ---- the choices of one execution, for a replay ------------------------------------------------ */
+/* ---- the choices of one execution, for a replay ---------------------------------------------- */
 
 static void note_choice(uint32_t choice)
 {
@@ -79,7 +80,8 @@ static void note_choice(uint32_t choice)
 
 static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/* One character each, larger ones in brackets; runs of the same as "1*24."; first a ~ if stores have places. */
+/* One character per choice, larger numbers in brackets, a run of equal choices as "1*24.". A
+ * leading ~ says that stores have places. */
 char *mc_choices(void)
 {
     char *text = malloc(24 * (size_t)ex.choice_count + 2), *to = text;
@@ -107,7 +109,7 @@ void mc_replay(const char *choices)
     ex.repeat_count = 0;
 }
 
-/* The number at `ex.replay + 1`; goes on behind it and the character that ends it. */
+/* Parse the number at `ex.replay + 1`, and move behind it and the character that ends it. */
 static uint32_t parse_number(void)
 {
     char *end;
@@ -138,14 +140,14 @@ static uint32_t next_replayed(void)
     return ex.repeated;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 int mc_node(void)
 {
     return ex.thread_node;
 }
 
-/* All choices up to here are those of the execution before. */
+/* All choices so far are those of the execution before. */
 bool mc_is_repeated(void)
 {
     return ex.at < ex.depth;
@@ -192,13 +194,14 @@ void mc_add_backtrack(int at, unsigned initials)
     node *n = &ex.nodes[at];
 
     initials &= n->enabled;
-    /* Who is there already, or is found elsewhere, will do. */
+    /* One initial thread is enough: it may be in the set already, or another node finds the
+     * same. */
     if (!initials || initials & (n->backtrack | n->asleep))
         return;
     n->backtrack |= initials & -initials;
 }
 
-/* ---- which thread goes on ---------------------------------------------------------------------- */
+/* ---- which thread goes on -------------------------------------------------------------------- */
 
 static bool is_preemption(unsigned enabled, unsigned t)
 {
@@ -206,7 +209,8 @@ static bool is_preemption(unsigned enabled, unsigned t)
            mc.threads[ex.last].op.kind != OP_PAUSE;
 }
 
-/* Who may be tried here; the first of them is tried first, but rather the last that went on. */
+/* Threads that may be tried here. The last thread that ran is tried first, else the first of
+ * them. */
 static unsigned candidates(unsigned enabled)
 {
     if (mc.options.mode == MC_FULL)
@@ -279,7 +283,8 @@ int mc_pick_thread(unsigned enabled)
     return t;
 }
 
-/* ---- what happens then ------------------------------------------------------------------------- */
+/* ---- other choices
+ * ----------------------------------------------------------------------------- */
 
 unsigned mc_pick(unsigned count)
 {
@@ -299,7 +304,8 @@ unsigned mc_pick(unsigned count)
     return chosen;
 }
 
-/* The choice is noted as the distance from the newest, which does not depend on how much was left out. */
+/* Note the distance from the newest store: it does not depend on how many older stores are left
+ * out. */
 uint32_t mc_pick_store(uint32_t newest, const uint32_t *older, unsigned count)
 {
     if (ex.replay) {

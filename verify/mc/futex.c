@@ -2,21 +2,23 @@
 /*
  * Waiting: for a futex, and in a spin loop.
  *
- * A futex wait compares with the newest value and falls asleep in one step. Nothing else is ordered by it: a thread that
- * is woken knows no more than before, so that edges have to come from the word itself. A wake that finds more
- * sleepers than it may wake chooses among them: the kernel promises no order. Time-outs and wakes for no reason are chosen
- * when the wait begins; such a waiter does not count as asleep, and returns when it is scheduled.
+ * A futex wait compares with the newest value and falls asleep in one step. It orders nothing else:
+ * a woken thread knows no more than before, so edges have to come from the word itself.
  *
- * A pause waits for news: until one of the words that the thread has read since its last pause has a store newer
- * than the one it read, and that store has reached it: it does not read the older one again. Which word it is, is
- * a choice. So every round of a spin loop reads something new, and loops end.
+ * If a wake finds more sleepers than it may wake, it chooses among them: the kernel promises no
+ * order. A wait chooses at its beginning whether it times out or wakes for no reason. Such a waiter
+ * does not count as asleep, and returns when it is scheduled.
+ *
+ * A pause waits for news: a store to one of the words that the thread has read since its last
+ * pause, newer than the store it read. The pause chooses which word it is. The thread then does not
+ * read the older store again. So every round of a spin loop reads something new, and loops end.
  */
 #include "mc/engine.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 
-/* ---- futexes ----------------------------------------------------------------------------------- */
+/* ---- futexes --------------------------------------------------------------------------------- */
 
 static bool may_fail(unsigned *budget)
 {
@@ -31,7 +33,8 @@ static uint64_t ns_of(const struct timespec *timeout)
     return (uint64_t)timeout->tv_sec * 1000000000u + (uint64_t)timeout->tv_nsec;
 }
 
-/* 0: sleep. Otherwise return, with the result in *result. Who runs into a time-out has that much time behind it. */
+/* 0: sleep. Otherwise return, with the result in *result. After a time-out, the thread's clock is
+ * later by it. */
 static bool returns_at_once(thread *t, location *l, uint32_t expected,
                             const struct timespec *timeout, int *result)
 {
@@ -135,7 +138,7 @@ int mc_futex(volatile void *address, long op, uint32_t value, const struct times
     }
 }
 
-/* ---- spin loops -------------------------------------------------------------------------------- */
+/* ---- spin loops ------------------------------------------------------------------------------ */
 
 /* The thread has read, or made, this store since its last pause. */
 void mc_spin_note(thread *t, location *l, uint64_t rank)

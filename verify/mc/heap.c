@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The program's memory: stacks of its threads, a heap, mappings. And its static variables, which lie elsewhere.
+ * The program's memory: stacks of its threads, a heap, mappings. Its static variables lie
+ * elsewhere.
  *
- *     arena   | stack T0 | stack T1 | ... | heap  -->          | mappings  -->                |
- *             0                           STACKS               HEAP_END                       ARENA_BYTES
+ *     arena   | stack T0 | stack T1 | ... | heap  -->       | mappings  -->          |
+ *             0                           STACKS            HEAP_END                 ARENA_BYTES
  *
- * Nothing is used twice within one execution, so what was freed stays freed: a touch of it is found. Between two blocks of the heap
- * lies a gap that is nobody's. The arena is at the same address in every run, if the system lets it.
+ * No memory is reused within one execution, so the checker finds every touch of freed memory. A gap
+ * between two blocks of the heap belongs to neither. The arena has the same address in every run,
+ * if the system allows it.
  */
 #include "mc/engine.h"
 #include "mc/libc.h"
@@ -34,10 +36,10 @@
 #define SCRATCH_BYTES ((size_t)1 << 30)
 #define BLOCKS_MAX 65536
 
-/* Of each byte of the heap. */
+/* The state of each byte of the heap. */
 enum { BYTE_NOBODYS, BYTE_UNWRITTEN, BYTE_WRITTEN, BYTE_FREED };
 
-/* Of each page of the mappings. */
+/* The state of each page of the mappings. */
 enum { PAGE_UNTOUCHED, PAGE_TOUCHED, PAGE_UNMAPPED };
 
 typedef struct block {
@@ -122,7 +124,7 @@ bool mc_offset(uintptr_t address, size_t *offset)
            !(address >= (uintptr_t)__start_mc_keep && address < (uintptr_t)__stop_mc_keep);
 }
 
-/* ---- what may be touched ----------------------------------------------------------------------- */
+/* ---- what may be touched --------------------------------------------------------------------- */
 
 static const block *find_block(uintptr_t address)
 {
@@ -183,7 +185,7 @@ void mc_mark_written(size_t offset, size_t size)
         memset(arena.heap_state + offset, BYTE_WRITTEN, size);
 }
 
-/* ---- the heap ---------------------------------------------------------------------------------- */
+/* ---- the heap -------------------------------------------------------------------------------- */
 
 static void *allocate(size_t alignment, size_t bytes, int state, const void *pc)
 {
@@ -236,7 +238,7 @@ void mc_free(void *memory)
         mc_fail_at(CALLER, NULL, "T%d frees, at {0}, what was not allocated", mc.current->id);
     if (b->is_freed)
         mc_fail_at(CALLER, b->pc, "T%d frees, at {0}, what was freed at {1}", mc.current->id);
-    /* Whoever has touched it must come before. */
+    /* Every access must happen before the free. */
     mc_plain(address, b->bytes, PLAIN_FREE, CALLER);
     b->is_freed = true;
     b->pc = CALLER;
@@ -255,7 +257,7 @@ bool mc_heap_leaks(char *text, size_t size)
     return false;
 }
 
-/* ---- mappings ---------------------------------------------------------------------------------- */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 void *mc_mmap(size_t bytes)
 {
@@ -286,7 +288,7 @@ int mc_madvise(const void *memory, size_t bytes, int advice)
     return advice < 0 ? -1 : 0;
 }
 
-/* ---- what the compiler does not instrument ----------------------------------------------------- */
+/* ---- what the compiler does not instrument --------------------------------------------------- */
 
 void *mc_memset(void *to, int value, size_t bytes)
 {

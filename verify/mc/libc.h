@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library calls in libc, as the model checker's own; the compiler includes it before the shipped sources.
+ * The checker's replacements for libc: memory, threads, time.
  *
- * Memory, threads, time. The macros have arguments, so that members of the same name stay what they are.
+ * The compiler includes this file before every shipped source. The macros have arguments, so
+ * members of the same name stay as they are.
  */
 #ifndef MC_LIBC_H
 #define MC_LIBC_H

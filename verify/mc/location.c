@@ -2,8 +2,8 @@
 /*
  * Atomic words and their history.
  *
- * Stores are kept in modification order. That need not be the order in which they were made, so a store has a rank; who has read
- * or written one has known its rank since then.
+ * Stores are kept in modification order, which may differ from the order of execution. So each
+ * store has a rank, and a thread that reads or writes a store knows its rank from then on.
  */
 #include "mc/engine.h"
 
@@ -58,7 +58,7 @@ void mc_visit(const thread *t, location *l, uint64_t rank, visit_kind how, int o
         mc_sc_add(v);
 }
 
-/* ---- finding them ------------------------------------------------------------------------------ */
+/* ---- finding them ---------------------------------------------------------------------------- */
 
 static uint64_t value_in_memory(const location *l)
 {
@@ -68,7 +68,8 @@ static uint64_t value_in_memory(const location *l)
     return value;
 }
 
-/* A plain store to the word is a store like others; that everybody who comes later knows of it was checked. */
+/* A plain store to the word counts as a store. The checker has made sure that it happens before all
+ * later visits. */
 static void absorb_plain(location *l)
 {
     l->is_overwritten = false;
@@ -106,7 +107,7 @@ location *mc_locate(thread *t, uintptr_t address, uint32_t size, mc_site site)
         location *l = &mc.locations[ids[i]];
         if (ids[i] == 0 || (l->address == address && l->size == size))
             continue;
-        /* Another word was here before, on a stack that was left, and has been written over. */
+        /* Another word was here before, on a stack that was left, and has been overwritten. */
         if (l->is_overwritten)
             ids[i] = 0;
         else
@@ -130,7 +131,7 @@ const location *mc_find(uintptr_t address)
     return l->address == address && !l->is_overwritten ? l : NULL;
 }
 
-/* ---- how old is too old ------------------------------------------------------------------------ */
+/* ---- how old is too old ---------------------------------------------------------------------- */
 
 static uint64_t newest_known(const location *l, int who, uint32_t clock)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The machine that the library sees in the model: two CPUs, and an environment that fails when the client lets it.
+ * The machine that the library sees in the model: two CPUs, and an environment that fails when the
+ * client lets it.
  *
- * In place of src/base/topology.c and cgroup.c, which read /sys.
+ * This file replaces src/base/topology.c and cgroup.c, which read /sys.
  */
 #include "base/fault.h"
 #include "base/topology.h"

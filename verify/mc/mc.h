@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model checker, as a client sees it: run a small concurrent program in every way that C11 allows.
+ * The model checker, as a client sees it: run a small concurrent program in every way that C11
+ * allows.
  *
  *     static filch_atomic_u32 ready;
  *     static int data;
@@ -19,8 +20,8 @@
  *         return mc_report(mc_run(&program, &options));
  *     }
  *
- * Static variables are put back to what they were at mc_run before each execution; those marked MC_KEEP
- * are left alone. malloc() and free() are the model's while an execution runs.
+ * Before each execution, the checker restores static variables to their values at mc_run, except
+ * those marked MC_KEEP. While an execution runs, malloc() and free() are the model's.
  *
  * README.md has the memory model, the exploration, how a failure reads, and the limits.
  */
@@ -31,9 +32,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MC_THREADS_MAX 8 /* and T0, which runs setup and finish, is one of them */
+#define MC_THREADS_MAX 8 /* with T0, which runs setup and finish */
 
-/* A static variable of the client that survives from one execution to the next: histograms, totals. */
+/* A static variable of the client that keeps its value between executions: histograms, totals. */
 #define MC_KEEP __attribute__((section("mc_keep")))
 
 /* A function of the client that is not part of the program. */
@@ -68,18 +69,19 @@ typedef struct mc_options {
     unsigned fault_kinds;   /* of these, only 1 << FILCH_FAULT_THREAD ... [all] */
     unsigned spurious;      /* futex waits that return for no reason */
     unsigned timeouts;      /* futex waits with a time-out that run into it */
-    uint64_t clock_step_ns; /* what a look at the clock takes [25 us] */
+    uint64_t clock_step_ns; /* how far a call moves the thread's clock [25 us] */
 
-    /* When to give up: the verdict is then MC_STOPPED. */
+    /* When to stop early: the verdict is then MC_STOPPED. */
     uint64_t max_executions;
     double max_seconds; /* of CPU time */
     unsigned max_steps; /* operations in one execution; more are a failure [20000] */
 
     bool check_leaks;    /* memory left at the end is a failure */
-    bool allow_deadlock; /* an execution may end with everybody blocked */
+    bool allow_deadlock; /* an execution may end with all threads blocked */
 
-    /* Everybody sleeps or has ended: is that a good end? Without it a sleeper that is left is a failure. Called outside of the
-     * model, so it must be MC_OUTSIDE, and read words directly: each has the value of its newest store. */
+    /* All threads sleep or have ended: is that a good end? Without this function, a thread left
+     * asleep is a failure. It runs outside of the model: declare it MC_OUTSIDE and read words
+     * directly. Each word has the value of its newest store. */
     bool (*may_rest)(void);
 
     unsigned part, parts;             /* only the programs part, part + parts ...; 0 parts: all */
@@ -97,49 +99,51 @@ typedef struct mc_result {
     const char *name;
     mc_options options;
     mc_verdict verdict;
-    uint64_t programs;   /* added up by mc_add */
+    uint64_t programs;   /* mc_add adds them up */
     unsigned threads;    /* at most, T0 not counted */
     uint64_t executions; /* that ran to their end */
-    uint64_t
-        blocked; /* given up, because another execution shows the same, or goes on after a time-out */
+    /* Left unfinished: another execution shows the same, or goes on after a time-out. */
+    uint64_t blocked;
     uint64_t events;
     double seconds;
     char failure[320]; /* in words; empty: none */
-    char *
-        choices; /* replays it; lives until the next mc_run. NULL: no execution came to its end, which is a failure, too */
+    /* They replay the failure, and live until the next mc_run. NULL: the failure is that no
+     * execution ran to its end. */
+    char *choices;
 } mc_result;
 
-/* ---- running ----------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
-/* From the command line and the environment (MC_REPLAY); --help lists them. */
+/* Read the command line and the environment (MC_REPLAY); --help lists the options. */
 mc_options mc_arguments(int argc, char **argv);
 
-/* Explore a program. A failure is printed, unless quiet. */
+/* Explore a program. Prints a failure, unless quiet. */
 mc_result mc_run(const mc_program *program, const mc_options *options);
 
-/* For clients that run many programs: add up their results. The worst verdict wins, and of the
- * bounds the smaller: it holds for all of them. */
+/* For clients that run many programs: add up their results. The worst verdict wins. So does the
+ * smaller bound, because it holds for all of them. */
 void mc_add(mc_result *total, mc_result result);
 
-/* The same for a program that is run now. */
+/* Run a program and add its result. */
 void mc_run_and_add(mc_result *total, const mc_program *program, const mc_options *options);
 
-/* At most that many preemptions and old values read, one more of each with --long; unless the command line has chosen a mode. */
+/* Bound the preemptions and the loads of old values; --long allows one more of each. A mode from
+ * the command line has precedence. */
 mc_options mc_bounded(mc_options options, unsigned preemptions, unsigned stale);
 
-/* Print the one-line summary; returns the exit code. */
+/* Print the one-line summary. Returns the exit code. */
 int mc_report(mc_result result);
 
-/* ---- in a program ------------------------------------------------------------------------------ */
+/* ---- in a program ---------------------------------------------------------------------------- */
 
 #define mc_check(condition, text)                                                                  \
     ((condition) ? (void)0                                                                         \
                  : mc_fail("%s:%d: does not hold: %s (%s)", __FILE__, __LINE__, text, #condition))
 
-/* End the execution, which has failed. */
+/* End the execution as failed. */
 __attribute__((noreturn, format(printf, 1, 2))) void mc_fail(const char *format, ...);
 
-/* Any number below `count`: all of them are tried. */
+/* Return any number below `count`: the search tries all of them. */
 unsigned mc_choose(unsigned count);
 
 int mc_self(void);
@@ -150,7 +154,8 @@ void mc_join(int thread);
 void mc_may_crash(void);
 bool mc_has_crashed(int thread);
 
-/* Called once when a failure is replayed or printed, on the stack of the thread that failed: a place for a breakpoint. */
+/* A place for a breakpoint: called once when a failure is replayed or printed, on the stack of the
+ * thread that failed. */
 void mc_failed(const char *failure);
 
 #endif

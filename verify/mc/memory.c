@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory model: which store a load may read, where a store may go, and who knows what afterwards.
+ * The memory model: which store a load may read, where a store may go, and what threads know
+ * afterwards.
  *
  *     stores of x    0    1    2    3    4
  *                    too old   |  may be read; a new store may go behind each of them
  *                              mc_oldest: the newest that this thread, or one it has synchronised
  *                              with before that synchronisation, has read or written
  *
- * A read-modify-write goes right behind the store it has read, and nothing between them. README.md says how this relates to RC11.
+ * A read-modify-write goes right behind the store that it reads, and no store goes between them.
+ * README.md relates this to RC11.
  */
 #include "mc/engine.h"
 
@@ -27,15 +29,15 @@ static uint64_t truncate_to(uint32_t size, uint64_t value)
     return size == 8 ? value : value & (((uint64_t)1 << 8 * size) - 1);
 }
 
-/* An operation is done: what its thread does from here on is later. */
+/* End an operation: all later ones of its thread have a later clock. */
 void mc_tick(thread *t)
 {
     t->now.hb[t->id]++;
 }
 
-/* ---- which stores may be read, and where a store may go ---------------------------------------- */
+/* ---- which stores may be read, and where a store may go -------------------------------------- */
 
-/* Whether a store can be put in between. */
+/* Whether a store may go between store i and the next. */
 static bool has_room_behind(const location *l, uint32_t i)
 {
     return i + 1 == l->count || !l->stores[i + 1]->is_rmw;
@@ -46,7 +48,7 @@ typedef struct choice {
     unsigned count;
 } choice;
 
-/* True when there is a choice in principle; whether it is one here depends on what is added. */
+/* Whether there are alternatives in principle; the choice of candidates decides it. */
 static bool begin_choice(const location *l, uint64_t oldest, choice *c)
 {
     *c = (choice){.candidates = NULL};
@@ -56,7 +58,7 @@ static bool begin_choice(const location *l, uint64_t oldest, choice *c)
     return true;
 }
 
-/* Store i, which is not the newest: to be read, or to write behind. */
+/* Add store i, which is not the newest: to read it, or to write behind it. */
 static void add_candidate(choice *c, const thread *t, location *l, uint32_t i, bool is_write,
                           int order)
 {
@@ -66,7 +68,7 @@ static void add_candidate(choice *c, const thread *t, location *l, uint32_t i, b
         c->candidates[c->count++] = i;
 }
 
-/* The store to read; or to write behind, which a read-modify-write reads. */
+/* Choose the store to read, or to write behind; a read-modify-write reads it. */
 static uint32_t choose(const thread *t, location *l, bool is_write, int order)
 {
     uint64_t oldest = mc_oldest(t, l);
@@ -80,7 +82,8 @@ static uint32_t choose(const thread *t, location *l, bool is_write, int order)
     return mc_pick_store(newest, c.candidates, c.count);
 }
 
-/* The store that a compare and swap reads: one with another value, or one that it can replace. */
+/* Choose the store that a compare and swap reads: one with another value, or one that it can
+ * replace. */
 static uint32_t choose_compared(const thread *t, location *l, uint64_t wanted, int order,
                                 int failure_order)
 {
@@ -98,8 +101,8 @@ static uint32_t choose_compared(const thread *t, location *l, uint64_t wanted, i
 }
 
 /*
- * What t's next operation may do, whichever store it chooses. A compare and swap that cannot succeed only reads; one that
- * could, but chooses to fail, counts as if it did not.
+ * The possible effects of t's next operation, whichever store it chooses. A compare and swap that
+ * cannot succeed only reads. If it could succeed but chooses to fail, it counts as a success.
  */
 unsigned mc_next_effects(const thread *t)
 {
@@ -114,9 +117,9 @@ unsigned mc_next_effects(const thread *t)
     return READS;
 }
 
-/* ---- reading and writing ----------------------------------------------------------------------- */
+/* ---- reading and writing --------------------------------------------------------------------- */
 
-/* What a load, and a read-modify-write, learns from store i. */
+/* A load or a read-modify-write learns from store i. */
 static const store *read_store(thread *t, location *l, uint32_t i, int order, mc_site site)
 {
     const store *s = l->stores[i];
@@ -131,7 +134,8 @@ static const store *read_store(thread *t, location *l, uint32_t i, int order, mc
     return s;
 }
 
-/* Behind store i. `replaced` is that store for a read-modify-write, which continues its release sequence. */
+/* Write behind store i. For a read-modify-write, `replaced` is that store: its release sequence
+ * goes on. */
 static store *write_store(thread *t, location *l, uint32_t i, uint64_t value, int order,
                           const store *replaced, mc_site site)
 {
@@ -146,7 +150,7 @@ static store *write_store(thread *t, location *l, uint32_t i, uint64_t value, in
     mc_visit(t, l, s->rank, VISIT_WRITE, order);
     l->last_write[t->id] = t->now.hb[t->id];
     if (l->spun[t->id].round == t->round)
-        mc_spin_note(t, l, s->rank); /* one's own store is no news */
+        mc_spin_note(t, l, s->rank); /* the thread's own store is no news */
     if (s == mc_newest(l))
         memcpy((void *)l->address, &s->value, l->size);
     if (mc_offset(l->address, &offset))
@@ -179,7 +183,7 @@ static void trace_write(const thread *t, const char *what, const location *l, co
              mc_value_name(s->value, l->size), s == mc_newest(l) ? "" : ", BEHIND newer stores");
 }
 
-/* ---- operations -------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* A load, or a compare and swap that fails, of store i. */
 static uint64_t load(thread *t, location *l, uint32_t i, unsigned effects, int order, mc_site site)
@@ -283,7 +287,7 @@ bool mc_cas(volatile void *address, uint32_t size, uint64_t *expected, uint64_t 
     return false;
 }
 
-/* No step: what it does, only its own thread's operations show. */
+/* A fence is no step: it changes only how later operations of its own thread act. */
 void mc_fence(int order, mc_site site)
 {
     thread *t = mc.current;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is printed: an execution that failed, event by event, a column for each thread; and one line per client.
+ * Output: an execution that failed, event by event, with a column for each thread; one line per
+ * client.
  */
 #include "mc/engine.h"
 
@@ -12,7 +13,7 @@
 
 #define COLUMN 30
 #define PLACE 24
-#define SHOWN 150 /* events of a long execution */
+#define SHOWN 150 /* events printed of a long execution */
 
 typedef struct event {
     int tid;
@@ -53,7 +54,7 @@ const char *mc_order_name(int order)
     return names[order];
 }
 
-/* Lives for four more calls. */
+/* The text lives for four more calls. */
 const char *mc_value_name(uint64_t value, uint32_t size)
 {
     static MC_KEEP char texts[4][24];
@@ -68,7 +69,7 @@ const char *mc_value_name(uint64_t value, uint32_t size)
     return text;
 }
 
-/* ---- from instructions to lines ---------------------------------------------------------------- */
+/* ---- from instructions to lines -------------------------------------------------------------- */
 
 static int get_load_address(struct dl_phdr_info *info, size_t size, void *address)
 {
@@ -83,8 +84,8 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* "file.c:12" of the instruction before a return address, as addr2line says; of the caller where that is
- * one of the wrappers around a system call. */
+/* "file.c:12" of the instruction before a return address, from addr2line. For wrappers around a
+ * system call, the place of their caller. */
 static void find_line(const void *pc, char *place, size_t size)
 {
     uintptr_t base = 0;
@@ -131,7 +132,7 @@ void mc_resolve_failure(void)
     memcpy(mc.result.failure, text, sizeof text);
 }
 
-/* ---- a failure --------------------------------------------------------------------------------- */
+/* ---- a failure ------------------------------------------------------------------------------- */
 
 static void print_event(const event *e)
 {
@@ -161,7 +162,7 @@ void mc_print_trace(void)
     fflush(stdout);
 }
 
-/* ---- summaries --------------------------------------------------------------------------------- */
+/* ---- summaries ------------------------------------------------------------------------------- */
 
 static unsigned least(unsigned a, unsigned b)
 {
@@ -247,7 +248,7 @@ int mc_report(mc_result r)
     return r.verdict == MC_FAILED;
 }
 
-/* ---- the command line -------------------------------------------------------------------------- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static const char usage[] =
     "usage: %s [options]\n"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One execution after the other: restore the program's memory, let threads go on one at a time, judge the end.
+ * One execution after the other: restore the program's memory, run threads one at a time, judge the
+ * end.
  */
 #include "mc/engine.h"
 #include "mc/libc.h"
@@ -33,7 +34,7 @@ void mc_fatal(const char *what, const char *format, ...)
     exit(2);
 }
 
-/* ---- failures ---------------------------------------------------------------------------------- */
+/* ---- failures -------------------------------------------------------------------------------- */
 
 __attribute__((noinline)) void mc_failed(const char *failure)
 {
@@ -78,7 +79,7 @@ void mc_abort(const char *file, int line)
     mc_fail("%s:%d: T%d calls abort()", file, line, mc_self());
 }
 
-/* What assert() calls. */
+/* assert() calls this. */
 void __assert_fail(const char *text, const char *file, unsigned line, const char *function)
 {
     mc_fail("%s:%u: assertion in %s: %s", file, line, function, text);
@@ -109,7 +110,7 @@ static void catch_signals(void)
         sigaction(numbers[i], &action, NULL);
 }
 
-/* ---- static variables -------------------------------------------------------------------------- */
+/* ---- static variables ------------------------------------------------------------------------ */
 
 static MC_KEEP char *snapshot;
 
@@ -127,7 +128,7 @@ static void restore_statics(void)
     memcpy(__stop_mc_keep, snapshot + (__stop_mc_keep - __data_start), above);
 }
 
-/* ---- one execution ----------------------------------------------------------------------------- */
+/* ---- one execution --------------------------------------------------------------------------- */
 
 static void run_thread(void *fn)
 {
@@ -178,7 +179,7 @@ static void reset(void)
     mc.outcome = RUNNING;
 }
 
-/* Let everybody run up to the next operation. */
+/* Let every thread run up to its next operation. */
 static void settle(void)
 {
     for (int i = 0; i < mc.thread_count && mc.outcome == RUNNING; i++) {
@@ -196,7 +197,7 @@ static void crash(thread *t)
     mc_commit(t, &(deed){.kind = OP_CRASH, .effects = WRITES});
 }
 
-/* ", T1 sleeps at ..." for each that has not ended. */
+/* Write ", T1 sleeps at ..." for each thread that has not ended. */
 static void describe_waiting(char *text, size_t size)
 {
     char *const end = text + size;
@@ -227,7 +228,7 @@ __attribute__((format(printf, 1, 2))) static void fail_at_end(const char *format
     va_end(arguments);
 }
 
-/* Nobody can go on. */
+/* No thread can go on. */
 static void judge_end(void)
 {
     bool has_ended = true, may_time_out = false, is_spinning = false, is_asleep = false;
@@ -282,7 +283,8 @@ static void run_execution(void)
     }
 }
 
-/* ---- all of them ------------------------------------------------------------------------------- */
+/* ---- all executions
+ * ---------------------------------------------------------------------------- */
 
 static void init(void)
 {
@@ -299,7 +301,7 @@ static void init(void)
     snapshot = mc_reserve((size_t)(_end - __data_start) + 1);
 }
 
-/* Of work: the machine may have others to serve. */
+/* CPU time: the machine may be busy with other work. */
 static double seconds(void)
 {
     struct timespec now;
@@ -317,7 +319,7 @@ static bool is_limit_reached(double since)
            (o->max_seconds > 0 && count % 64 == 0 && seconds() - since >= o->max_seconds);
 }
 
-/* Returns false when there is no more to do. */
+/* Returns false when the search is over. */
 static bool count_execution(double since)
 {
     mc.result.events += mc.step_count;
@@ -356,7 +358,8 @@ static void explore(unsigned preemptions)
     mc.result.seconds = seconds() - since;
 }
 
-/* What needs fewer preemptions is found first. The last search has to know all words that are shared. */
+/* Few preemptions first: they find most failures. The last search must know all shared words from
+ * its start. */
 static void explore_bounded(void)
 {
     unsigned shared_count;
@@ -370,7 +373,7 @@ static void explore_bounded(void)
                  mc_share_count() > shared_count);
 }
 
-/* Once more, watched. */
+/* Run one execution again, with its trace. */
 static void show(const char *choices)
 {
     bool is_reduced = mc.is_reduced;
@@ -406,7 +409,7 @@ static void repeat_failure(void)
     fflush(stdout);
 }
 
-/* True when it was asked for; false when another program was. */
+/* False: the replay is of another program. */
 static bool replay(void)
 {
     size_t length = strlen(mc.program->name);
@@ -459,7 +462,7 @@ mc_result mc_run(const mc_program *program, const mc_options *options)
     return mc.result;
 }
 
-/* ---- what the library asks of the system ------------------------------------------------------- */
+/* ---- what the library asks of the system ----------------------------------------------------- */
 
 bool mc_may_fault(unsigned what)
 {
@@ -468,7 +471,7 @@ bool mc_may_fault(unsigned what)
     if (!t || t->faults == 0 || (mc.options.fault_kinds && !(mc.options.fault_kinds >> what & 1)))
         return false;
     if (t->faults != MC_ALWAYS) {
-        /* Rare in random walks, or they would not come far. */
+        /* Faults are rare in random walks: otherwise the walks would not come far. */
         if (mc_pick(mc.options.mode == MC_RANDOM ? 12 : 2) != 1)
             return false;
         t->faults--;
@@ -504,7 +507,7 @@ int mc_thread_join(pthread_t id)
     return 0;
 }
 
-/* Each thread has a clock of its own: time that all share would order what they do. */
+/* Each thread has its own clock: a common one would order events that are independent. */
 uint64_t mc_clock(void)
 {
     thread *t = mc.current;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What seq_cst forbids: a cycle in RC11's partial order of seq_cst operations, psc.
+ * Which choices seq_cst forbids: those that close a cycle in psc, RC11's partial order of seq_cst
+ * operations.
  *
- * Which operation precedes which, "known" being what happens before:
+ * "a is known to b" means that a happens before b. These operations precede each other:
  *
- *     in one thread   the earlier the later
+ *     in one thread   the earlier precedes the later
  *     accesses a, b   of one word: a is known to b, or b stores behind what a has read or stored;
  *                     of two: of what a's thread did next at another word than a, b's thread knew
  *                     when it last did something at another word than b
@@ -12,16 +13,16 @@
  *     fence f, access a   a stores behind what was read or stored by one that knows f
  *     fences f, g     at some word, one that knows f is older than one that g knows
  *
- * Nothing else orders them, least of all the order of execution. README.md says how this follows
- * from the definition.
+ * Nothing else orders them, least of all the order of execution. README.md derives this from the
+ * definition.
  *
- * psc is not stored. Who reads the newest store, or makes it, precedes nothing yet, and closes no
- * cycle. For other choices a cycle is looked for: through the operation, or through a fence that is
- * known to it, as nothing else precedes more than before.
+ * psc is not stored. An operation that reads or makes the newest store precedes nothing yet, so it
+ * closes no cycle. For other choices the engine looks for a cycle: through the operation, or
+ * through a fence that is known to it. Nothing else precedes more operations than before.
  */
 #include "mc/engine.h"
 
-/* ---- what a thread does at one word, and then elsewhere ---------------------------------------- */
+/* ---- what a thread does at one word, and then elsewhere -------------------------------------- */
 
 void mc_stay(thread *t, const location *l)
 {
@@ -36,7 +37,7 @@ void mc_stay(thread *t, const location *l)
     *t->stay = (stay){l, t->now, UINT32_MAX};
 }
 
-/* ---- psc --------------------------------------------------------------------------------------- */
+/* ---- psc ------------------------------------------------------------------------------------- */
 
 static bool is_fence(const visit *v)
 {
@@ -48,13 +49,13 @@ static bool happens_before(const visit *a, const visit *b)
     return a != b && a->clock <= b->now.hb[a->tid];
 }
 
-/* In the order of all that is done at one word: a store, those who have read it, the next store. */
+/* The order of all operations at one word: a store, the reads of it, the next store. */
 static uint64_t position(const visit *v)
 {
     return 2 * v->rank + (v->kind == VISIT_READ);
 }
 
-/* The first position at the word of those who know the fence. */
+/* The first position, at the word, of an operation that knows the fence. */
 static uint64_t first_after(const visit *fence, const location *l)
 {
     uint64_t first = UINT64_MAX;
@@ -66,7 +67,7 @@ static uint64_t first_after(const visit *fence, const location *l)
     return first;
 }
 
-/* The last of those, or of the stores, that the fence knows. */
+/* The last position of an operation or a store that the fence knows. */
 static uint64_t last_before(const visit *fence, const location *l, bool is_store)
 {
     uint64_t last = 0;
@@ -102,7 +103,7 @@ static bool precedes(const visit *a, const visit *b)
     return a->stay->end <= b->stay->before.hb[a->tid];
 }
 
-/* ---- cycles ------------------------------------------------------------------------------------ */
+/* ---- cycles ---------------------------------------------------------------------------------- */
 
 static bool is_on_cycle(visit *start)
 {
@@ -137,11 +138,11 @@ bool mc_sc_allows(const thread *t, location *l, uint32_t i, bool is_write, int o
                .kind = is_write ? VISIT_WRITE : VISIT_READ,
                .clock = t->now.hb[t->id],
                .rank = is_write ? mc_rank_behind(l, i) : l->stores[i]->rank,
-               .now = t->now, /* what it acquires makes no difference: it is not older than i */
+               .now = t->now, /* what it acquires makes no difference: that is no older than i */
                .stay = t->stay,
                .before = l->last[t->id],
                .sc_before = mc.sc};
-    /* As if it were done. */
+    /* Pretend that the operation is done. */
     l->last[t->id] = &v;
     mc.sc = is_sc ? &v : mc.sc;
     is_cyclic = is_sc && is_on_cycle(&v);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Plain accesses: who has read and written each byte last, and whether that comes before what happens now.
+ * Plain accesses: the last reads and the last write of each byte must happen before a conflicting
+ * access.
  *
- * The compiler calls __tsan_read4() and the like before each plain access, as for ThreadSanitizer, whose library is not
- * linked. Eight bytes share one granule of shadow memory:
+ * The compiler calls __tsan_read4() and the like before each plain access, as for ThreadSanitizer,
+ * whose library is not linked. Eight bytes share one granule of shadow memory:
  *
- *     write[8]                 who wrote the byte, and at which of its clocks
- *     read[thread][8]          at which of its clocks each thread has read it
+ *     write[8]                 which thread wrote the byte last, and its clock then
+ *     read[thread][8]          the clock of each thread's last read
  *
- * Clocks grow from execution to execution, so that what is left of earlier ones comes before everything.
+ * Clocks grow from execution to execution, so entries of earlier executions come before everything.
  */
 #include "mc/engine.h"
 
@@ -26,7 +27,7 @@ typedef struct granule {
 
 static MC_KEEP granule *shadow;
 static MC_KEEP size_t shadow_bytes;
-static MC_KEEP uint16_t *location_ids; /* of each byte; 0: no atomic word */
+static MC_KEEP uint16_t *location_ids; /* of each byte; 0: it is in no atomic word */
 
 void mc_shadow_init(size_t watched_bytes)
 {
@@ -40,7 +41,7 @@ uint16_t *mc_location_ids(size_t offset)
     return &location_ids[offset];
 }
 
-/* Before a new execution: clocks that do not fit any more begin anew. */
+/* Before a new execution: restart clocks that no longer fit. */
 void mc_shadow_reset_clocks(void)
 {
     if (mc.base_clock < CLOCK_MASK - 2 * MC_STEPS_MAX)
@@ -49,7 +50,7 @@ void mc_shadow_reset_clocks(void)
     mc.base_clock = 0;
 }
 
-/* ---- plain against plain ----------------------------------------------------------------------- */
+/* ---- plain against plain --------------------------------------------------------------------- */
 
 static void fail_race(const void *pc, const void *other_pc, plain how, int other,
                       const char *other_how)
@@ -97,9 +98,9 @@ static void note(const thread *t, granule *g, unsigned first, unsigned end, plai
     }
 }
 
-/* ---- plain against atomic ---------------------------------------------------------------------- */
+/* ---- plain against atomic -------------------------------------------------------------------- */
 
-/* A plain access of an atomic word must come after all that would not go together with it. */
+/* All conflicting atomic accesses must happen before a plain access of the word. */
 static void check_atomic(const thread *t, location *l, plain how, const void *pc)
 {
     for (int who = 0; who < mc.thread_count; who++) {
@@ -118,7 +119,7 @@ static void check_atomic(const thread *t, location *l, plain how, const void *pc
     l->plain_clock = t->now.hb[t->id];
 }
 
-/* An atomic access must come after the plain ones. */
+/* All plain accesses must happen before an atomic access. */
 void mc_check_plain(thread *t, uintptr_t address, size_t size, bool is_write, mc_site site)
 {
     size_t offset;
@@ -141,7 +142,7 @@ void mc_check_plain(thread *t, uintptr_t address, size_t size, bool is_write, mc
         }
 }
 
-/* ---- from the instrumentation ------------------------------------------------------------------ */
+/* ---- from the instrumentation ---------------------------------------------------------------- */
 
 void mc_plain(uintptr_t address, size_t size, plain how, const void *pc)
 {
@@ -199,7 +200,7 @@ void mc_plain(uintptr_t address, size_t size, plain how, const void *pc)
 HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16)
     /* clang-format on */
 
-    /* Whole structs: some of their bytes may be padding, which nobody writes. */
+    /* Whole structs: some of their bytes may be padding, which no thread writes. */
     void __tsan_read_range(void *p, size_t size)
 {
     mc_plain((uintptr_t)p, size, PLAIN_COPY, PC);
@@ -214,7 +215,7 @@ void __tsan_init(void)
 {
 }
 
-/* Atomics that do not go through filch/atomic.h are not modelled. */
+/* The model has only atomics that go through filch/atomic.h. */
 #define UNMODELLED(name)                                                                           \
     void __tsan_atomic##name(void)                                                                 \
     {                                                                                              \

@@ -84,7 +84,7 @@ void mc_share_note(const thread *t, const step *s)
     known.shared_count += !was_shared && is_shared(w);
 }
 
-/* Whether it makes a difference what comes before t's next operation. */
+/* Whether a preemption before t's next operation can make a difference. */
 bool mc_share_matters(const thread *t)
 {
     switch (t->op.kind) {

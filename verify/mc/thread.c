@@ -6,9 +6,9 @@
  *       mc_thread_resume  ------------->      does the operation it was stopped at,
  *                         <-------------      runs on, stops before the next: mc_announce
  *
- * The program may switch stacks while it runs: a thread goes on wherever its stack pointer was.
- * Its thread-local variables are swapped in and out with it: those of the program lie in one block, below the
- * thread pointer, and the engine has none.
+ * The program may switch stacks while it runs: a thread goes on wherever its stack pointer was. The
+ * engine swaps thread-local variables with the thread. Those of the program lie in one block below
+ * the thread pointer; the engine has none.
  */
 #include "mc/engine.h"
 
@@ -32,7 +32,7 @@ static MC_KEEP struct {
     char *block; /* where the compiler looks for thread-local variables */
     const void *image;
     size_t image_bytes, bytes;
-    thread *loaded; /* whose variables are there */
+    thread *loaded; /* the thread whose variables are there */
 } tls;
 
 /* The first object is the program itself. */
@@ -175,7 +175,7 @@ bool mc_is_enabled(const thread *t)
     }
 }
 
-/* ---- what programs call ------------------------------------------------------------------------ */
+/* ---- what programs call ---------------------------------------------------------------------- */
 
 int mc_self(void)
 {
@@ -188,7 +188,7 @@ int mc_spawn(void (*fn)(void *), void *argument)
 
     mc_trace(mc.current, (mc_site){0}, "starts T%d", t->id);
     mc_stay(mc.current, NULL);
-    /* What the parent does from here on, the child does not know of. */
+    /* The child does not know what the parent does from here on. */
     mc_tick(mc.current);
     return t->id;
 }

@@ -62,7 +62,7 @@ byte submitted, forks_left = FORKS, done_count;
 
 /* An inline is a function of the same name. Where one returns early, it is a loop that is left by break. */
 
-/* ---- src/worker/pool.c ------------------------------------------------------------------------- */
+/* ---- src/worker/pool.c ----------------------------------------------------------------------- */
 
 inline filch_pool_notify()
 {

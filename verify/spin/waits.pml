@@ -80,7 +80,7 @@ byte done_count;
 #define waiting_are_done ((done & all_set(WAITING)) == all_set(WAITING))
 #define waiters_are_done ((done & (all_set(WAITING) & ~all_set(SLEEPERS))) == (all_set(WAITING) & ~all_set(SLEEPERS)))
 
-/* ---- src/worker/pool.c ------------------------------------------------------------------------- */
+/* ---- src/worker/pool.c ----------------------------------------------------------------------- */
 
 inline filch_pool_notify()
 {

@@ -42,7 +42,7 @@ static filch_atomic_u32 words[WORDS];
 static op script[THREADS_MAX][OPS_MAX];
 static unsigned lengths[THREADS_MAX], threads;
 
-/* ---- outcomes ---------------------------------------------------------------------------------- */
+/* ---- outcomes -------------------------------------------------------------------------------- */
 
 #define OUTCOMES_MAX (1 << 17)
 
@@ -79,7 +79,7 @@ static uint64_t with(uint64_t outcome, unsigned value)
     return outcome << 4 | value;
 }
 
-/* ---- what the axioms allow --------------------------------------------------------------------- */
+/* ---- what the axioms allow ------------------------------------------------------------------- */
 
 #define NOWHERE WORDS /* where fences are */
 _Static_assert(WORDS + 2 * ACCESSES_MAX + FENCES_MAX <= EVENTS_MAX, "a set has room for all");
@@ -126,7 +126,7 @@ static bool is_consistent(relation hb)
     return is_acyclic(either(psc_base, psc_fence));
 }
 
-/* ---- every candidate --------------------------------------------------------------------------- */
+/* ---- every candidate ------------------------------------------------------------------------- */
 
 static unsigned add_event(unsigned word, unsigned value, const op *o)
 {
@@ -273,7 +273,7 @@ static void try_reads(unsigned read)
         }
 }
 
-/* ---- what the checker finds -------------------------------------------------------------------- */
+/* ---- what the checker finds ------------------------------------------------------------------ */
 
 #define SEEN_MAX (1 << 16)
 
@@ -357,7 +357,7 @@ static mc_result explore(void)
     return mc_run(&program, &options);
 }
 
-/* ---- generated --------------------------------------------------------------------------------- */
+/* ---- generated ------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 

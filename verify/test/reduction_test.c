@@ -44,7 +44,7 @@ static filch_atomic_u32 memory[PLACES][WORDS], *words;
 static op script[THREADS_MAX][OPS_MAX];
 static unsigned lengths[THREADS_MAX];
 
-/* ---- the program ------------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static int load_order(int order)
 {
@@ -114,7 +114,7 @@ static void run_script(void)
         i += run_op(&script[t][i]);
 }
 
-/* ---- generated --------------------------------------------------------------------------------- */
+/* ---- generated ------------------------------------------------------------------------------- */
 
 static uint64_t random_state;
 
@@ -174,7 +174,7 @@ static void print_script(unsigned threads)
     }
 }
 
-/* ---- sets of executions ------------------------------------------------------------------------ */
+/* ---- sets of executions ---------------------------------------------------------------------- */
 
 #define SET_MAX (1 << 16)
 #define EXECUTIONS_MAX 100000

@@ -91,7 +91,8 @@ int mc_futex(volatile void *address, long op, uint32_t value, const struct times
 #define filch_pause() mc_pause(MC_SITE("pause"))
 
 /*
- * Operations that only mutants use (verify/mutate):
+ * Operations that include/filch/atomic.h lacks, for mutants (verify/mutate) and for the checker's
+ * own tests:
  *
  *   - each order by itself;
  *   - a cas whose failure order is weaker;
