@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ABP deque. client/deque.h says what is checked.
+ * The ABP deque: each entry that is pushed is obtained once, and EMPTY is true (client/deque.h).
  *
- * With a capacity of 1 or 2 it starts again, with a new tag, in most scripts; what is full or was
- * emptied by thieves before is prepared.
+ * With a capacity of 1 or 2, the deque restarts with a new tag in most scripts. One thread prepares
+ * the states that are full, or that thieves have emptied.
  */
 #define DEQUE abp
 #define DEQUE_HEADER <filch/deque/abp.h>

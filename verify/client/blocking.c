@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that block: each is made once, its caller sees what it did, and the threads of a lane end with it.
+ * Calls that block: each call is made once, its caller sees its effects, and the lane's threads end
+ * with the lane.
  *
- * One or two threads make calls in a lane that starts two threads at most (src/block/blocking.c is part of this file), which may fail to start, or end because nothing came for long. What a call does is
- * plain, and so is the call, on its caller's stack. The lane ends when all calls were made. With two callers there are five threads: that program is walked through at random.
+ * One or two threads make calls in a lane of at most two threads (src/block/blocking.c is part of
+ * this file). These threads may fail to start, or end after a long time without a call. A call, on
+ * its caller's stack, and its effects are plain memory. The lane ends when all calls were made.
+ * With two callers there are five threads, so that program is walked at random.
  */
 #include "mc/mc.h"
 
@@ -11,7 +14,7 @@
 #include "block/blocking.c"
 
 static lane the_lane;
-static int did[2]; /* plain: what the calls did */
+static int did[2]; /* plain: the effects of the calls */
 
 static void setup(void)
 {
@@ -23,7 +26,7 @@ static int call_it(void *what)
     return ++*(int *)what;
 }
 
-/* As filch_blocking, by a thread. */
+/* filch_blocking, called by a thread. */
 static void block(int *what)
 {
     call c = {.fn = call_it, .arg = what, .state = CALL_QUEUED};

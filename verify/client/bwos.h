@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the clients of the two BWoS deques share, besides client/deque.h: blocks of a given size and
- * number, and what is promised of thieves that find nothing, or that stop.
+ * The clients of the two BWoS deques: client/deque.h, with blocks of a given size and number, and
+ * with the promises about thieves that find nothing, or that stop.
  *
  *     #define DEQUE bwos_lifo
  *     #define DEQUE_HEADER <filch/deque/bwos_lifo.h>
  *     #include "client/bwos.h"
  *
- * ASKING: EMPTY is no more than a question. The first thief begins at `>` of the script. If it
- * finds nothing it says so, for which the owner waits at `?`; and after the owner's next call it
- * tries again. Then it finds something, unless the deque was empty meanwhile or something was
- * stolen. If that call was the only one since it began, and is the last, it gets all that there is.
+ * ASKING: EMPTY is only a question. The first thief begins at `>` of the script. If it finds
+ * nothing, it says so, and the owner waits for that at `?`. After the owner's next call the thief
+ * tries again. It then finds an entry, unless the deque was empty meanwhile or an entry was stolen.
+ * If that call is the last, and the only one since the thief began, the thief gets all entries.
  *
- * A thief that tries twice goes on until it finds nothing, and then asks: scripts for what it remembers meanwhile, as that a block is past.
+ * A thief that tries twice steals until it finds nothing, and then asks. These scripts are about
+ * what the thief remembers meanwhile: for example, that a block is past.
  *
- * It also finds something while the owner goes on popping and pushing. What it then learns only by [closed] and
- * [went-on] takes a script of so many calls that not all of that length can be run: those are `only`.
+ * The thief also finds an entry while the owner goes on popping and pushing. To test what it learns
+ * only by [closed] and [went-on] takes scripts too long to run all of that length. `only` names
+ * them.
  *
- * STOPPED: the thieves may stop for ever, anywhere. They take nothing along but what they have
- * stolen, and when the owner has popped the rest the deque holds as much as it ever did.
+ * STOPPED: thieves may stop for ever, anywhere. They keep only what they have stolen. When the
+ * owner has popped the rest, the deque has its full capacity.
  */
 #ifndef VERIFY_CLIENT_BWOS_H
 #define VERIFY_CLIENT_BWOS_H
@@ -38,7 +40,7 @@ typedef struct shape {
     family family;
 } shape;
 
-/* The capacity is what fits whatever thieves do. */
+/* The capacity is what fits, whatever thieves do. */
 #define SHAPE(subject, size, count, ...)                                                           \
     {                                                                                              \
         subject, size, count,                                                                      \
@@ -50,9 +52,9 @@ typedef struct shape {
 /* ---- thieves that ask ------------------------------------------------------------------------ */
 
 static filch_atomic_u32 begun, told, answered;
-static int least = ENTRIES_MAX; /* of what was not popped, since the thief began; owner */
+static int least = ENTRIES_MAX; /* the fewest entries left since the thief began; owner */
 static bool is_starved;         /* the thief found nothing, after an answer */
-static bool is_drained;         /* it took all that there was after one */
+static bool is_drained;         /* the thief took all entries after one */
 
 static void await(filch_atomic_u32 *word)
 {
@@ -172,7 +174,8 @@ static void run_other(subject_of subject, mc_options options, const char *name, 
     mc_run_and_add(total, &program, &options);
 }
 
-/* With a thief that begins before one of the calls, and up to two of them before it is heard. */
+/* The thief begins before any one of the calls, and up to two calls pass before the owner hears
+ * it. */
 static void run_questions(const char *calls, mc_options options, const char *name, mc_result *total)
 {
     int length = (int)strlen(calls);

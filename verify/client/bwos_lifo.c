@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The BWoS deque, last in first out. client/deque.h and client/bwos.h say what is checked.
+ * The BWoS deque, last in first out: each entry is obtained once, and a thief that asks finds one
+ * (client/bwos.h).
  *
- * 2*3 are three blocks of two entries. With two blocks the owner is back at the first after a few
- * calls, and with one entry in each every call is one between blocks.
+ * 2*3 means three blocks of two entries. With two blocks, the owner is back at the first after a
+ * few calls. With one entry per block, every call crosses from block to block.
  */
 #define DEQUE bwos_lifo
 #define DEQUE_HEADER <filch/deque/bwos_lifo.h>

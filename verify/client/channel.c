@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Channels and select, by threads: each entry arrives once, what was written before it was sent comes with it, and nobody waits for what is there.
+ * Channels and select, used by threads: each entry arrives once, with all that was written before
+ * it was sent, and no thread waits for an entry or for room that is there.
  *
- * Senders and receivers meet in a channel without room, or with room for one; some give up when time is up, some select. Entries are pointers to what is plain. The channel is destroyed
- * by whoever gets the last entry, or is told that it is closed, while the other side may not have returned yet.
+ * Senders and receivers meet in a channel without room, or with room for one entry. Some time out,
+ * some select. Entries are pointers to plain memory. The thread that gets the last entry, or learns
+ * that the channel is closed, destroys the channel. The other side may not have returned yet.
  */
 #include <filch/channel.h>
 #include <filch/future.h>
@@ -13,13 +15,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Nobody's clock comes there, but by running into a time-out. */
+/* A thread's clock comes this far only by a time-out. */
 #define DEADLINE_NS 1000000000u
 
 static filch_channel *channel, *other;
 static filch_future *future;
-static int payload[3];  /* plain: what the entries stand for */
-static int received[3]; /* plain: by one thread, or joined */
+static int payload[3];  /* plain: what the entries point to */
+static int received[3]; /* plain: written by one thread, read after its join */
 static filch_atomic_u32 sent_count, received_count;
 
 static void make(size_t capacity)
@@ -181,7 +183,7 @@ static void select_to_receive(void)
     check_entry(entries[chosen]);
 }
 
-/* The future is completed in any case, and then nobody's but ours. */
+/* The future is completed in any case, and then belongs to this thread alone. */
 static void select_future(void)
 {
     int *entry;

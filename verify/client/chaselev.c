@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Chase-Lev deque. client/deque.h says what is checked.
+ * The Chase-Lev deque: each entry is obtained once, and EMPTY is true (client/deque.h).
  *
- * It begins with a capacity of 2 or 1, so that it grows and shrinks in most scripts, and its arrays
- * are used again.
+ * It begins with a capacity of 2 or 1, so it grows and shrinks in most scripts and reuses its
+ * arrays.
  */
 #define DEQUE chaselev
 #define DEQUE_HEADER <filch/deque/chaselev.h>
@@ -14,7 +14,7 @@ static const deque_promise chaselev = {.steals_oldest = true, .refusal = -ENOMEM
 #define SIGNED_END ((uint64_t)INT64_MAX - 1)
 #define UNSIGNED_END (UINT64_MAX - 1)
 
-/* The array of 16 exists; that of 8 is in use and full of stolen entries, all but one: the next
+/* The array of 16 exists. That of 8 is in use and full of stolen entries, all but one: the next
  * push goes on with that of 4. */
 #define ROUND                                                                                      \
     "ppppppppp"                                                                                    \

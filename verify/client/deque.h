@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the clients of the deques share: every entry that was pushed is obtained once, with what was
- * written before its push, and in the order that the kind promises.
+ * The clients of the deques: each entry that is pushed is obtained once, with all that was written
+ * before its push, and in the order that the kind promises.
  *
  *     #define DEQUE abp
  *     #define DEQUE_HEADER <filch/deque/abp.h>
@@ -14,24 +14,26 @@
  *         return check_deque(&promise, families, COUNT_OF(families), argc, argv);
  *     }
  *
- * The owner runs a script: p pushes an entry, t takes one (pops). All scripts of a length are
- * generated; shorter ones are their beginnings. Thieves try to steal a number of times: 2x1 are two
- * thieves that try once. What is left at the end is popped. What it takes many operations to reach
- * is prepared by one thread before the others start; there s steals, and e finds nothing to steal.
+ * The owner runs a script: p pushes an entry, t takes (pops) one. The client generates all scripts
+ * of a length; their beginnings are the shorter ones. Each thief tries to steal a number of times:
+ * 2x1 means two thieves that try once. The owner pops the rest at the end. If a state takes many
+ * operations to reach, one thread prepares it before the others start; in that script s steals, and
+ * e finds nothing to steal.
  *
- *     each entry  is obtained once; its data is plain, so that a race for it is found; one that was
- *                 refused is never seen
+ *     each entry  is obtained once; its data is plain, so the checker finds a race for it; nobody
+ *                 obtains an entry that was refused
  *     pop         returns the newest, or the oldest, that was not stolen; false only if thieves
  *                 have, or are about to have, all the others
- *     steal       returns the oldest, where that is promised: whatever was there before an entry
- *                 that was stolen was obtained before
+ *     steal       returns the oldest, where that is promised: all entries before a stolen one were
+ *                 obtained before it
  *     EMPTY       is said only when it was: in the scripts of `empty` the owner announces each push
  *                 and the thief what it was told
  *     LOST        has a winner
  *     a push      is refused for the reasons that the kind has
  *     memory      is all freed
  *
- * Everything is exhaustive, but for the families with a number of preemptions. With --long the scripts are longer.
+ * The search is exhaustive, except in families with a number of preemptions. With --long the
+ * scripts are longer.
  */
 #ifndef VERIFY_CLIENT_DEQUE_H
 #define VERIFY_CLIENT_DEQUE_H
@@ -41,7 +43,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Allocations that may fail yet. */
+/* How many more allocations may fail. */
 static unsigned faults;
 
 static bool is_fault(void)
@@ -82,7 +84,7 @@ static bool is_fault(void)
 /* What a kind promises beyond the contract. */
 typedef struct deque_promise {
     bool pops_oldest;   /* and not the newest */
-    bool steals_oldest; /* nothing older than what was stolen is left */
+    bool steals_oldest; /* no entry older than a stolen one is left */
     int refusal;        /* -ENOMEM: when it could not allocate. -ENOBUFS: when there is no room */
 } deque_promise;
 
@@ -92,26 +94,26 @@ typedef struct family {
     unsigned thieves, tries;
     unsigned capacity;
     uint64_t start;     /* of the counters inside */
-    unsigned batch;     /* how much a thief takes at a time; 0: with steal, not with steal_batch */
+    unsigned batch;     /* entries that a thief takes at a time; 0: steal instead of steal_batch */
     unsigned faults;    /* allocations that may fail */
-    bool is_announced;  /* pushes, and that a thief found nothing */
-    const char *before; /* prepared, by one thread */
+    bool is_announced;  /* each push, and each EMPTY of a thief */
+    const char *before; /* a script for one thread, in setup */
     const char *only;   /* this script, and no other */
-    unsigned
-        preemptions; /* at most, with one old value read; one more with --long; 0: any number */
+    /* At most so many, with one old value read; one more with --long; 0: any number. */
+    unsigned preemptions;
 } family;
 
 #define LENGTH_MAX 10
 #define ENTRIES_MAX 40
 #define THIEVES_MAX 2
 #define BATCH_MAX 4
-#define BEFORE (THIEVES_MAX + 1) /* as a thief: who steals in setup */
+#define BEFORE (THIEVES_MAX + 1) /* the number of the thief in setup */
 
 typedef struct entry {
-    int data;     /* plain: written before the push, read by who obtains the entry */
-    int taken;    /* plain, too: who obtains it has it alone */
-    int thief;    /* who has stolen it; 0: nobody */
-    int below;    /* what was held under it when it was pushed, or -1 */
+    int data;     /* plain: written before the push, read by the thread that obtains the entry */
+    int taken;    /* plain, too: the thread that obtains the entry has it alone */
+    int thief;    /* the thief that has stolen it; 0: none */
+    int below;    /* the entry held under it at its push, or -1 */
     bool is_in;   /* it was pushed */
     bool is_gone; /* the owner found that thieves must have it */
     bool is_rest; /* it was left at the end */
@@ -119,14 +121,14 @@ typedef struct entry {
 
 static TYPE(DEQUE) deque;
 static entry entries[ENTRIES_MAX];
-static int pushed; /* how many pushes were tried; owner */
-/* What the owner has pushed and, as far as it knows, nobody has taken: held[oldest .. newest). */
+static int pushed; /* pushes that the owner has tried */
+/* The entries that, as far as the owner knows, no thief has taken: held[oldest .. newest). */
 static int held[ENTRIES_MAX], oldest, newest;
 static unsigned pops, losses[THIEVES_MAX + 2]; /* by thread */
 static bool is_finishing;
 static filch_atomic_u32 announced, seen_empty[THIEVES_MAX + 2];
 
-/* What is run. */
+/* The program that runs now. */
 static const deque_promise *promise;
 static const family *now;
 static const char *script;
@@ -160,7 +162,7 @@ static void push(void)
         filch_store_release(&announced, (uint32_t)pushed);
 }
 
-/* The owner finds that thieves have, or are about to have, what it held there. */
+/* The owner finds that thieves have, or are about to have, these entries. */
 static void give_up(int from, int to)
 {
     for (int i = from; i < to; i++)
@@ -213,7 +215,7 @@ static void owner(void)
 
 /* ---- thieves --------------------------------------------------------------------------------- */
 
-/* The newest entry that was stolen, or NULL; all of them are newer than `last`. */
+/* Returns the newest entry that was stolen, or NULL. All stolen entries are newer than `last`. */
 static entry *steal(int self, const entry *last)
 {
     uint32_t told = now->is_announced ? filch_load_acquire(&announced) : 0;
@@ -267,7 +269,7 @@ static void setup(void)
     }
 }
 
-/* Thieves have taken the oldest each time. */
+/* Thieves have taken the oldest entry each time. */
 static void check_order(void)
 {
     bool is_left = false;

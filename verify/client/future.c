@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A future, from both sides: what was set is seen, once, and the future is gone as soon as nobody waits for it any more.
+ * A future, from both sides: a waiter sees what was set, once, and frees the future as soon as no
+ * other thread waits for it.
  *
- * It is awaited by threads and by a strand, with and without a deadline, by one or two at a time, or polled; and set by one or two. Who is the only one to wait frees it when it goes on. The
- * strand is run by a worker in filch_worker_main (worker_loop.h: the loop is part of this file), which sleeps meanwhile, and watches the deadline.
+ * Threads and a strand await it, one or two at a time, with and without a deadline, or poll it. One
+ * or two threads set it. A waiter that is alone frees the future when it goes on. A worker in
+ * filch_worker_main runs the strand (worker_loop.h: the loop is part of this file). It sleeps
+ * meanwhile, and watches the deadline.
  */
 #include "worker_loop.h"
 
@@ -13,15 +16,15 @@
 #include <errno.h>
 #include <filch/future.h>
 
-/* Nobody's clock comes there, but by running into a time-out. */
+/* A thread's clock comes this far only by a time-out. */
 #define DEADLINE_NS 100000u
 #define CLOCK_STEP_NS 1
 
 static filch_pool *pool;
 static filch_future *future;
-static int payload[2]; /* plain: what the value stands for */
+static int payload[2]; /* plain: what the value points to */
 static filch_atomic_u32 first_count;
-static int went_on; /* plain, of the strand */
+static int went_on; /* plain: the strand's */
 
 static void setup(void)
 {
@@ -72,7 +75,8 @@ static void await_and_free(void)
     free(future);
 }
 
-/* Then nobody but the one that sets it may touch the future; and it is the waiter's again after another wait. */
+/* Now only the thread that sets the future may touch it. After another wait it is the waiter's
+ * again. */
 static void await_shortly_and_free(void)
 {
     await_shortly(NULL);

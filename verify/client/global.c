@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The global queue. client/deque.h says what is checked.
+ * The global queue: each entry is obtained once, and EMPTY is true (client/deque.h).
  */
 #include "client/mutex.h"
 

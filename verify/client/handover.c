@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What passes from one thread to another, beside the tasks that are forked: the end of a job, to a thread or to a strand that waits for it; the
- * strand, to whoever takes it from the queue; a spare strand, over the shelf; the end of the last job, to who may destroy the pool; a pool
- * made anew in the child of a fork(); a task that is claimed.
+ * Memory that one thread hands over to another, other than forked tasks: the receiver sees all that
+ * the giver wrote.
  *
- * Each is played by the shipped functions (worker_loop.h: the loop is part of this file) on a pool without threads, and explored in full, but for
- * the one with a sleeper. What is handed over is plain memory: without the order that the operation promises, it is a race.
+ *   - the end of a job, to a thread or a strand that waits for it;
+ *   - the strand, to the worker that takes it from the queue;
+ *   - a spare strand, over the shelf;
+ *   - the end of the last job, to the thread that may destroy the pool;
+ *   - a pool made anew in the child of a fork();
+ *   - a task that is claimed.
+ *
+ * The shipped functions play each of them (worker_loop.h: the loop is part of this file) on a pool
+ * without threads. The search is exhaustive, except for the program with a sleeper. The memory that
+ * is handed over is plain: without the order that the operation promises, the checker finds a race.
  */
 #include "worker_loop.h"
 
@@ -17,8 +24,8 @@
 static filch_pool *pool;
 static filch_job *job;
 static int result; /* of the job; plain */
-static int
-    went_on; /* how often the strand that waits did; plain, it belongs to whoever runs the strand */
+/* How often the waiting strand went on; plain: it belongs to the worker that runs the strand. */
+static int went_on;
 static filch_strand *first;
 
 /* ---- a job ends ------------------------------------------------------------------------------ */
@@ -67,7 +74,7 @@ static void setup_sleeper(void)
     filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
 }
 
-/* The loop of a worker that has a strand to begin with, or none, until it sleeps for good. */
+/* The loop of a worker that begins with a strand, or with none, until it sleeps for good. */
 static void work(filch_worker *worker, filch_strand *strand)
 {
     const filch_visit visit = {.worker = worker};
@@ -91,7 +98,7 @@ static void first_worker(void)
     work(pool->workers[0], first);
 }
 
-/* Was asleep: setup has pushed its seat. */
+/* This worker was asleep: setup has pushed its seat. */
 static void second_worker(void)
 {
     filch_seat_sleep(&pool->workers[1]->seat);
@@ -112,7 +119,7 @@ static void setup_shelf(void)
     filch_worker_have_spare(pool->workers[0]);
 }
 
-/* The second time there is one on the shelf already, unless it was taken. */
+/* The second time, a strand is on the shelf already, unless it was taken. */
 static void shelve(void)
 {
     filch_worker *worker = pool->workers[0];
@@ -187,7 +194,7 @@ static void use_forked(void)
     mc_check(filch_pool_is_alive(pool), "and is alive");
 }
 
-/* Not while it is made anew by another. */
+/* Look only while no other thread makes it anew. */
 static void look_at_forked(void)
 {
     if (filch_pool_is_alive(pool))
@@ -197,15 +204,16 @@ static void look_at_forked(void)
 /* ---- a task that is offered ------------------------------------------------------------------ */
 
 static filch_slot slot;
-static int
-    tasks_forked; /* plain: what is forked is written before it is offered, and read by who claims it */
+/* Plain: the forker writes a task before it offers it, and the thread that claims it reads it. */
+static int tasks_forked;
 
 static void setup_offer(void)
 {
     filch_store_relaxed(&slot.state, 0);
 }
 
-/* Of entries in a queue that are claimed: a slot is offered, claimed by its forker or by somebody else, and used again when it is the forker's. */
+/* Queue entries that are claimed: a forker offers a slot, claims it itself or loses it to another
+ * thread, and uses it again once the slot is its own. */
 static void fork_and_claim(void)
 {
     for (int i = 1; i <= 2; i++) {
@@ -216,7 +224,7 @@ static void fork_and_claim(void)
     }
 }
 
-/* As one with an old entry: it may find the second task in the slot. */
+/* A thread with an old entry: it may find the second task in the slot. */
 static void claim(void)
 {
     if (filch_task_claim(&slot))

@@ -1,20 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What comes while a worker goes idle is found: by who goes to sleep, by the last who leaves the searchers, or by the one that is woken for it.
+ * Work that comes while a worker goes idle is found: by the worker that goes to sleep, by the last
+ * searcher that leaves, or by a worker that is woken for it.
  *
- * T1 makes something known, by the function that ships (worker_loop.h: the loop is part of this file):
+ * T1 makes work known, by the shipped function (worker_loop.h: the loop is part of this file):
  *
- *     r  resumes a strand, as a task of worker 0; R  as a plain thread        i  injects a job; s  spawns one, as a task of worker 0
- *     w  leaves a strand that waits, with a task that can be stolen            y  leaves one that yields, Y  as a guest; p  passes one on, as a guest does
+ *     r  resumes a strand, as a task of worker 0; R  as a plain thread
+ *     i  injects a job; s  spawns one, as a task of worker 0
+ *     w  leaves a strand that waits, with a task that can be stolen
+ *     y  leaves one that yields, Y  as a guest; p  passes one on, as a guest does
  *     g  goes on with one that has waited, and still has a task that can be stolen
- *     h  takes half of what worker 1 has ready, which goes on with the rest of it before it sleeps
- *     c  leaves one that waits for a stolen child, with an older task in a deque that is claimed from
- *     t  starts a timer, and goes on with something else; T  starts one from outside, as a scope does        f  ends what is due
+ *     h  takes half of the ready strands of worker 1, which runs the rest of them before it sleeps
+ *     c  leaves one that waits for a stolen child, with an older task in a deque with claims
+ *     t  starts a timer, and goes on with other work; T  starts one from outside, as a scope does
+ *     f  ends what is due
  *
- * T2 is worker 1. It goes to sleep (s), as filch_worker_main does after its last search; or it was the only searcher, has found something and says so (l), while T3, worker 2,
- * sleeps. Nobody takes what has come, so it has to be seen in every execution: by the sleeper, which then is woken or watches; or T3 is woken. One that sleeps on is a
- * deadlock. Without memory for a strand (n) the sleeper looks only for strands that may go on, and for timers. If the only strand is T3's, who gives it up meanwhile (m), as worker 0 that goes to sleep, or as
- * a guest whose seat has no thread, one of the two must see the job. With a lookout (o) T2 lies in bed and looks; it was manned before anything came. All of it in full, but for h.
+ * T2 is worker 1:
+ *
+ *   - s  it goes to sleep, as filch_worker_main does after its last search;
+ *   - l  it was the only searcher, has found work and says so, while T3, worker 2, sleeps;
+ *   - o  it is the lookout, in bed, from before the work came.
+ *
+ * No thread takes the work. So in every execution either the sleeper sees it, and is woken or
+ * watches, or T3 is woken. If a thread sleeps on, the checker reports a deadlock.
+ *
+ * Without memory for a strand (n), the sleeper looks only for strands that may go on, and for
+ * timers. If the only strand is T3's, T3 gives it up meanwhile (m): as worker 0 that goes to sleep,
+ * or as a guest whose seat has no thread. One of the two must see the job.
+ *
+ * The search is exhaustive, except for h.
  */
 #include "worker_loop.h"
 
@@ -36,20 +50,20 @@ static filch_timer timer;
 static filch_atomic_u32 never;
 static filch_slot child, older;
 static filch_link ready[3]; /* stand for strands */
-static bool is_over;        /* of T2, or of T3 where there is one */
+static bool is_over;        /* T2's, or T3's if there is one */
 static bool is_guest;       /* T3 */
 
 static char what, how;
-static bool is_searching; /* T2 is counted as searcher at first */
+static bool is_searching; /* T2 counts as a searcher at first */
 
-/* Another strand would need a deque, for which there is no memory. */
+/* Another strand would need a deque, and there is no memory for one. */
 static int fail(void *deque, size_t capacity, size_t block)
 {
     (void)deque, (void)capacity, (void)block;
     return -1;
 }
 
-/* In one place or another there is a strand for it. */
+/* The pool has a strand for the job, in one place or another. */
 static void refuse(filch_job *refused, filch_pool *of)
 {
     (void)refused, (void)of;
@@ -60,7 +74,7 @@ static const filch_kind too_large = {.bytes = 1, .init = fail};
 
 static void do_nothing(filch_strand *self)
 {
-    /* relaxed: by who has run it, on this thread. */
+    /* relaxed: the worker that ran the strand wrote it, on this thread. */
     mc_check(!filch_load_relaxed(&self->parked_in),
              "a strand that runs is not in the list of those that wait");
     for (;;)
@@ -99,7 +113,7 @@ static void make_known(void)
         break;
     case 'h':
         take_half(worker, &pool->workers[1]->ready, &worker->ready);
-        /* It may have come too late: */
+        /* The worker may have come too late: */
         if (filch_queue_is_empty(&worker->ready))
             filch_pool_inject(pool, &job);
         break;
@@ -148,7 +162,7 @@ static void go_to_sleep(void)
     is_over = true;
 }
 
-/* The same in the order of filch_worker_main, where a strand may be missing. */
+/* The same in the order of filch_worker_main, when it may lack a strand. */
 static void sleep_without(filch_worker *worker, enum filch_sleep_role role)
 {
     bool may_run = filch_worker_have_spare(worker);
@@ -210,7 +224,7 @@ static void setup(void)
 {
     deque_name = what == 'c' ? "bwos_fifo:2:1" : "split";
     pool = make_small_pool(how == 'l' ? 3 : 2);
-    filch_pool_begin(pool); /* as long as its tasks */
+    filch_pool_begin(pool); /* until the tasks end */
     filch_worker_have_spare(pool->workers[0]);
     strand = filch_worker_prepare(pool->workers[0], do_nothing, NULL, NULL);
     filch_strand_begin_task(strand, NULL, NULL);

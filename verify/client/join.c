@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A join that waits: the forker leaves its strand, the thief that completes the child enters it, or the forker's own worker does.
+ * A join that waits: the forker leaves its strand, and either the thief that completes the child or
+ * the forker's own worker enters it.
  *
- * T1 runs a strand, T2 and perhaps T3 steal from it: all through the functions of the loop (worker_loop.h), which is part of this file, on a pool without
- * threads. The strand runs a script: f forks a task, F one that forks and joins another, j joins the newest. All scripts up
- * to a length are generated. join_pop.c and join_claim.c do the same with other deques, join_back.c with guests that find in a deque for all what is not their business, and give it back or run it. Slots, and the thieves' strands, are used again as soon as they are free.
+ * T1 runs a strand, and T2 and perhaps T3 steal from it. All call the functions of the loop
+ * (worker_loop.h), which is part of this file, on a pool without threads. The strand runs a script:
+ * f forks a task, F forks one that forks and joins another, j joins the newest. The client
+ * generates all scripts up to a length. Slots, and the thieves' strands, are reused as soon as they
+ * are free.
+ *
+ * Variants of this file:
+ *
+ *   - join_pop.c and join_claim.c use other deques;
+ *   - in join_back.c guests find foreign tasks in a deque for all, and give them back or run them.
  */
 #include "worker_loop.h"
 
@@ -15,7 +23,7 @@
 #include <stdio.h>
 
 #define TASKS 8
-#ifndef LENGTH /* of the longest script; with deques that take more operations it is less */
+#ifndef LENGTH /* of the longest script; shorter for deques with more operations */
 #define LENGTH 3
 #define LETTERS "fFj"
 #define IS_BOUNDED false
@@ -25,9 +33,9 @@
 #endif
 
 static filch_pool *pool;
-static filch_strand *first, *helped; /* the second by guests: it has no tasks, but the same deque */
-static int runs[TASKS],
-    inner_runs[TASKS]; /* plain: whoever runs a task, or has joined it, has it alone */
+static filch_strand *first, *helped; /* guests help the second: no tasks, but the same deque */
+/* Plain: the thread that runs a task, or has joined it, has it alone. */
+static int runs[TASKS], inner_runs[TASKS];
 static int script_runs;
 static const char *script;
 static unsigned thieves, tries;
@@ -74,7 +82,7 @@ static void run_script(filch_strand *self)
 static void setup(void)
 {
     pool = make_small_pool(1 + thieves + HAS_GUESTS);
-    filch_worker_have_spare(pool->workers[0]); /* the others make their strands themselves */
+    filch_worker_have_spare(pool->workers[0]); /* the other workers make their strands */
     first = filch_worker_prepare(pool->workers[0], run_script, NULL, NULL);
     if (HAS_GUESTS) {
         filch_worker *worker = pool->workers[1 + thieves];
@@ -84,7 +92,7 @@ static void setup(void)
     }
 }
 
-/* The loop, as long as there is something to go on with. */
+/* The loop, while there is a strand to go on with. */
 static void go_on(filch_worker *worker, filch_strand *strand)
 {
     while (strand) {
@@ -139,7 +147,8 @@ static void run_text(mc_result *total, const mc_options *options, const char *te
     mc_run_and_add(total, &program, options);
 }
 
-/* All scripts up to this length: the number k, with a digit for each letter, is one if it joins nothing that is not there. */
+/* All scripts up to this length. The digits of the number k are letters; k is a script if each j
+ * has a task to join. */
 static int run_all(const char *name, mc_options options, unsigned longest, unsigned thief_count,
                    unsigned each)
 {
@@ -159,7 +168,7 @@ static int run_all(const char *name, mc_options options, unsigned longest, unsig
                 open += text[i] != 'j';
             }
             text[i] = '\0';
-            /* What is left open is joined at the end anyway. */
+            /* The script's end joins all open tasks. */
             if (i == length && text[length - 1] != 'j')
                 run_text(&total, &options, text, thief_count, each);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* join.c, with one queue for all strands, of which guests take what is not their business: filch_strand_put_back in src/strand/strand.c. */
+/* join.c with one queue for all strands: guests take foreign tasks from it, and put them back
+ * (filch_strand_put_back in src/strand/strand.c). */
 #include "mutex.h" /* before the deque */
 
 #include "deque/kind.c"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* join.c, with tasks whose entries in a queue are hints, and which are claimed: src/fork/kinds.c. */
+/* join.c with tasks that are claimed, and queue entries that are only hints: src/fork/kinds.c. */
 #define SMALL_POOL_DEQUE "bwos_fifo:2:1"
 #define LENGTH 3
 #define LETTERS "fj"

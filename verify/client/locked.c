@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The locked deque. client/deque.h says what is checked.
+ * The locked deque: each entry is obtained once, and EMPTY is true (client/deque.h).
  */
 #include "client/mutex.h"
 

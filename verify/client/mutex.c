@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mutex and the condition, by threads: one at a time, nobody forgotten, with waits that end early, and memory that is freed as soon as the promise allows it.
+ * The mutex and the condition, used by threads: one holder at a time, no waiter forgotten, waits
+ * that end early, and memory that is freed as soon as the promise allows it.
  *
- * Threads are enough here: how a strand waits is in client/suspend.c and client/wait.c, and the words below do not know who does. What is protected or announced is
- * plain. A wake-up that is lost is a deadlock.
+ * Threads are enough here: client/suspend.c and client/wait.c check how a strand waits, and the
+ * words below are the same for both. The protected data is plain. A lost wake-up is a deadlock.
  */
 #include <filch/sync.h>
 
@@ -12,11 +13,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Nobody's clock comes there, but by running into a time-out. */
+/* A thread's clock comes this far only by a time-out. */
 #define DEADLINE_NS 1000000000u
 
 static int shared; /* plain */
-static int users;  /* plain: of the object, who have not let go of it */
+static int users;  /* plain: how many threads still use the object */
 
 /* ---- mutex ----------------------------------------------------------------------------------- */
 
@@ -40,7 +41,7 @@ static void setup_mutex_three(void)
     users = 3;
 }
 
-/* The last frees it. */
+/* The last user frees it. */
 static void leave_mutex(void)
 {
     shared++;
@@ -124,7 +125,7 @@ static void wait_in_time(void)
     filch_mutex_unlock(&guard);
 }
 
-/* Under the mutex: so that who waits may free the condition. */
+/* Under the mutex, so that the waiter may free the condition. */
 static void signal_inside(void)
 {
     filch_mutex_lock(NULL, &guard);
@@ -159,7 +160,7 @@ int main(int argc, char **argv)
     mc_options timed = options, impatient = options;
     timed.timeouts = 1;
     impatient.clock_step_ns =
-        1000000; /* each look at the clock takes longer than a mutex has patience */
+        1000000; /* each call of the clock takes longer than a waiter of the mutex is patient */
     const mc_options two = mc_bounded(options, 2, 1), three = mc_bounded(options, 3, 2),
                      impatient_two = mc_bounded(impatient, 2, 1);
     const mc_options timed_one = mc_bounded(timed, 1, 1), timed_two = mc_bounded(timed, 2, 1);

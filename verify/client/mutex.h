@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mutex of libc, as the model sees it: plain data that it does not guard is a race.
+ * The mutex of libc in the model: plain data that it does not guard is a race.
  *
- * Who finds it held waits for ever, and that execution is given up: there is another, in which the
- * thread comes when the mutex is free. So there is one execution for each order in which it can be
- * held, and none that differ only in who waited. A thread that locks it twice is found, and one
- * that ends as its holder, when the rest is popped.
+ * A thread that finds the mutex held waits for ever, and the checker drops that execution: in
+ * another one, the thread comes when the mutex is free. So there is one execution for each order of
+ * holders, and none that differ only in which thread waited. The checker reports a thread that
+ * locks the mutex twice and, when the rest is popped, a thread that ended as its holder.
  */
 #ifndef VERIFY_CLIENT_MUTEX_H
 #define VERIFY_CLIENT_MUTEX_H
@@ -30,7 +30,7 @@ static int mutex_init(mutex *m)
 
 static void mutex_lock(mutex *m)
 {
-    static const struct timespec for_ever; /* time-outs do not happen unless they are asked for */
+    static const struct timespec for_ever; /* a wait times out only if the client asks for that */
     uint32_t self = (uint32_t)mc_self() + 1, holder = filch_exchange_acq_rel(&m->holder, self);
 
     if (holder == 0)

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A crowd at a channel with room: one strand is nudged, comes or does not, and nobody waits for what is there.
+ * A crowd at a channel with room: one strand is nudged, comes or does not, and no strand waits for
+ * an entry or for room that is there.
  *
- * T1 is a worker that runs strands, two or three, which receive from an empty channel, or send to a full one: one entry each, (r, s) or until a deadline (R, S). The loop is part of this file
- * (worker_loop.h), but T1 goes round in one of its own, which only runs what may go on. T2 and perhaps T3 are threads, with a script:
+ * T1 is a worker that runs two or three strands. They receive from an empty channel or send to a
+ * full one, one entry each: without a deadline (r, s) or with one (R, S). The loop is part of this
+ * file (worker_loop.h), but T1 has a loop of its own, which only runs strands that may go on. T2
+ * and perhaps T3 are threads, with a script:
  *
- *     p  puts an entry, and waits until it can; P  if it can at once          g, G  gets one, likewise
- *     c  closes the channel         x  cancels the scope of the strands         d  time is up for those with a deadline
+ *     p  puts an entry, and waits until it can; P  only if it can at once
+ *     g  gets one, and waits until it can; G  only if it can at once
+ *     c  closes the channel
+ *     x  cancels the scope of the strands
+ *     d  time is up for strands with a deadline
  *
- * All scripts up to a length are generated. When T2 has done all of it, and as long as there are entries and strands that receive, or room and strands that send, some strand must go on by itself; if not, T2 waits for ever. Then it closes the
- * channel, which ends the rest. An entry that was sent is received once, or still there, with what was written before it was sent; after an error nothing was. Workers that meet (rr, ss: one
- * each) have no T2.
+ * The client generates all scripts up to a length. After its script, T2 waits while entries and
+ * receiving strands, or room and sending strands, are left: one of the strands must go on by
+ * itself, or T2 waits for ever. Then T2 closes the channel, which ends the rest.
+ *
+ * An entry that was sent is received once or still there, with all that was written before the
+ * send. After an error nothing was sent. Workers that meet (rr, ss: one strand each) have no T2.
  */
 #include "worker_loop.h"
 
@@ -32,8 +41,8 @@ static filch_pool *pool;
 static filch_channel *channel;
 static filch_scope scope;
 static filch_strand *strands[STRANDS_MAX];
-static int payload[ENTRIES];  /* plain: what the entries stand for */
-static bool is_sent[ENTRIES]; /* plain: of who sends */
+static int payload[ENTRIES];  /* plain: what the entries point to */
+static bool is_sent[ENTRIES]; /* plain: the sender's */
 static filch_atomic_u32 received[ENTRIES];
 static filch_atomic_u32 ended_count;
 
@@ -66,7 +75,7 @@ static void run_strand(filch_strand *self)
     filch_frame *f = filch_split_slots(&self->split);
     const int which = (int)(uintptr_t)self->argument;
     const char does = crowd[which];
-    /* It is past for everybody, but only T2 looks. */
+    /* This time is past for all threads, but only T2 looks at the clock. */
     uint64_t deadline_ns = does == 'R' || does == 'S' ? 1 : FILCH_NO_DEADLINE;
     int *entry = new_entry(which), err;
 
@@ -172,7 +181,7 @@ static void follow_another(void)
     follow(another, STRANDS_MAX + LENGTH_MAX);
 }
 
-/* Is there something for those who wait? */
+/* Whether there is an entry, or room, for a waiting strand. */
 static bool has_some(void)
 {
     size_t count = filch_channel_count(channel);
@@ -239,7 +248,8 @@ static void run_meeting(const char *name, const mc_options *options)
     failures |= mc_report(total);
 }
 
-/* Does a script make sense? A thread does not wait for another than the strands; each of the others is done once. */
+/* Whether a script makes sense: a thread waits only for strands, and does each of the other letters
+ * once. */
 static bool is_sensible(const char *text, bool receives, const char *rest)
 {
     for (const char *c = text; *c; c++)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A whole pool: created, used from one or two threads, destroyed; with its workers as threads of the model.
+ * A whole pool: created, used from one or two threads, destroyed; its workers are threads of the
+ * model.
  *
- * Too large to be searched in full. Those that one thread uses are searched with few preemptions, which has submit meet the end of a worker's search
- * and its sleep, and destroy the workers that start and sleep; all are walked through at random, more often with --long. What is checked: the answer, no race, nobody left
- * asleep, all memory given back.
+ * A pool is too large for an exhaustive search. Programs with one user are searched with few
+ * preemptions: submit meets the end of a worker's search and its sleep, and destroy meets workers
+ * that start and sleep. All programs are walked at random, more often with --long. The client
+ * checks the answer, and the checker reports races, sleepers left, and memory that is not freed.
  */
 #include "base/fault.h"
 #include "mc/mc.h"
@@ -38,7 +40,7 @@ static void create(void)
     mc_check(filch_pool_create(&pool, &options) == 0, "a pool is created");
 }
 
-/* Where memory may be missing. */
+/* When allocations may fail. */
 static void create_if_possible(void)
 {
     filch_options options = {.size = sizeof options,
@@ -94,8 +96,8 @@ static void check_one(void)
     mc_check(filch_load_relaxed(&done) == 1, "the task has run");
 }
 
-/* Two pools whose tasks run tasks in each other: a strand waits for a job, and goes on with whoever takes it from the list of those that
- * may go on. */
+/* Two pools whose tasks run tasks in each other: a strand waits for a job, and goes on with the
+ * worker that takes it from the list of resumed strands. */
 static filch_pool *other;
 
 static void create_two(void)

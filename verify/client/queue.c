@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue for all threads: every job that is pushed is taken once, those of one thread in their order.
+ * A queue for all threads: each job that is pushed is taken once, and jobs of one thread are taken
+ * in their order.
  *
- * A script is what each thread does: p pushes a job, t tries to take one. All scripts of two threads with up to two operations
- * each are run, and those of three threads with one. The lock underneath is checked with it.
+ * Each thread has a script: p pushes a job, t tries to take one. The client runs all scripts of two
+ * threads with up to two operations each, and all of three threads with one each. The queue's lock
+ * is checked with it.
  */
 #include "deque/queue.h"
 #include "mc/mc.h"
@@ -16,7 +18,7 @@
 typedef struct job {
     filch_link link;
     int pusher, number;
-    int taken; /* under no lock: whoever takes a job has it alone */
+    int taken; /* under no lock: the thread that takes a job has it alone */
 } job;
 
 static filch_queue queue;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scope: close waits for all tasks, sees what they did, and is the last to touch the scope; a cancellation or a deadline reaches whoever waits.
+ * A scope: close waits for all tasks, sees their effects, and is the last to touch the scope; a
+ * cancellation or a deadline reaches every task that waits.
  *
- * Workers are in filch_worker_main (worker_loop.h: the loop is part of this file). Scopes are opened by a thread from outside or by a task, and freed as soon as they are closed. What the tasks do is
- * plain. Nobody completes what the tasks of a cancelled scope wait for: a cancellation that is missed is a deadlock. So is a deadline that nobody
- * watches; one that is watched may end an execution.
+ * Workers are in filch_worker_main (worker_loop.h: the loop is part of this file). A thread from
+ * outside or a task opens a scope, and frees it as soon as it is closed. The effects of the tasks
+ * are plain. No thread completes what the tasks of a cancelled scope wait for: a missed
+ * cancellation is a deadlock. So is a deadline that no worker watches. If a worker watches it, an
+ * execution may end there.
  */
 #include "worker_loop.h"
 
@@ -16,14 +19,14 @@
 #include <filch/future.h>
 #include <filch/scope.h>
 
-/* Nobody's clock comes there, but by running into a time-out. */
+/* A thread's clock comes this far only by a time-out. */
 #define DEADLINE_NS 100000u
 #define CLOCK_STEP_NS 1
 
 static filch_pool *pool;
 static filch_scope *scope;
 static filch_future never = FILCH_FUTURE_INIT;
-static int did[3]; /* plain: what the tasks did */
+static int did[3]; /* plain: the effects of the tasks */
 static int went_on;
 
 static unsigned worker_count;
@@ -58,7 +61,7 @@ static int wait_in_vain(filch_frame *f, void *what)
     return 0;
 }
 
-/* The first wait is shielded, and ends otherwise. */
+/* The first wait is shielded, so a cancellation does not end it. */
 static int wait_shielded(filch_frame *f, void *what)
 {
     filch_frame *shield = filch_shield(f);
@@ -67,7 +70,7 @@ static int wait_shielded(filch_frame *f, void *what)
     return wait_in_vain(f, what);
 }
 
-/* A scope of its own, in which somebody waits. */
+/* A scope of its own, in which a task waits. */
 static int wait_for_inner(filch_frame *f, void *what)
 {
     filch_scope *inner = malloc(sizeof *inner);
@@ -160,7 +163,7 @@ static void use_deadline(filch_frame *f)
     close_scope(f, -ETIMEDOUT);
 }
 
-/* It is over before the deadline, or at the same time. */
+/* The scope is over before the deadline, or at the same time. */
 static void use_deadline_in_vain(filch_frame *f)
 {
     open_scope(f, (filch_scope_options){.deadline_ns = DEADLINE_NS});
@@ -217,7 +220,7 @@ static void outside_in_vain(void)
     use_deadline_in_vain(NULL);
 }
 
-/* The strand that ran a task of the scope is used again. */
+/* The strand that ran a task of the scope is reused. */
 static void look_at_scope(filch_frame *f, void *arg)
 {
     (void)arg;
@@ -233,7 +236,7 @@ static void outside_then_run(void)
     mc_check(filch_run(pool, look_at_scope, NULL) == 0, "a task is run");
 }
 
-/* Nobody else is awake, or comes. */
+/* No other worker is awake, or comes. */
 static void outside_deadline_alone(void)
 {
     open_scope(NULL, (filch_scope_options){.deadline_ns = DEADLINE_NS});
@@ -242,7 +245,7 @@ static void outside_deadline_alone(void)
     close_scope(NULL, -ETIMEDOUT);
 }
 
-/* ---- tasks that end at the same time, without workers ------------------------------------------- */
+/* ---- tasks that end at the same time, without workers ---------------------------------------- */
 
 static filch_spawned *spawned[2];
 
@@ -300,7 +303,7 @@ static void setup_inside(void)
         filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
 }
 
-/* All asleep. */
+/* All workers sleep. */
 static void setup(void)
 {
     pool = make_small_pool(worker_count);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Seats and beds by themselves: a seat that is pushed is taken once, whoever takes it has its worker alone, and who is called wakes.
+ * Seats and beds by themselves: each pushed seat is taken once, its taker has the worker alone, and
+ * a thread that is called wakes up.
  *
  * Each thread has a role:
  *
- *     0, 1  the thread of that seat: pushes it, goes to bed, and when it was called pushes and sleeps once more
+ *     0, 1  the thread of that seat: pushes the seat and goes to bed; once called, does it again
  *     c     takes a seat and calls its thread
  *     g     takes a seat, as a guest, and pushes it back
  *
- * Programs of two to four roles, the seat that has no thread there on the stack from the beginning or not. What belongs to who has the seat is plain memory. A
- * sleep may end for no reason. Explored in full.
+ * Programs have two to four roles. A seat that has no thread is on the stack from the beginning, or
+ * not. The memory of the seat's holder is plain. A sleep may end for no reason. The search is
+ * exhaustive.
  */
 #include "mc/mc.h"
 #include "sleep/sleep.h"
@@ -22,7 +24,7 @@
 
 static filch_sleep stack;
 static filch_seat room[SEATS], *seats[SEATS] = {&room[0], &room[1]};
-static int turns[SEATS];         /* plain: of who has the seat */
+static int turns[SEATS];         /* plain: the seat holder's */
 static int pushes, pops, called; /* counted outside of the model */
 static bool is_called[SEATS];
 
@@ -86,7 +88,7 @@ static void play(void)
         taker(role == 'g');
 }
 
-/* Those who sleep are on the stack, and nobody else is. */
+/* The seats of all sleepers are on the stack, and no others. */
 static MC_OUTSIDE bool may_rest(void)
 {
     uint64_t word = stack.word.filch_value;

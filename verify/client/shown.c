@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A strand comes into view, or looks up, while another worker goes to sleep: either the sleeper finds it and asks, or the strand's next fork finds the sleeper.
+ * A strand comes into view, or looks whether it is wanted, while another worker goes to sleep:
+ * either the sleeper finds the strand and asks, or the strand's next fork finds the sleeper.
  *
- * T1 runs a strand as worker 0, T2 is worker 1, in the idle half of filch_worker_main without the search; all by the functions of the loop (worker_loop.h), which is part
- * of this file, as is src/fork/kinds.c for its locks. The strand runs a script:
+ * T1 runs a strand as worker 0. T2 is worker 1, in the idle half of filch_worker_main without the
+ * search. Both use the functions of the loop (worker_loop.h), which is part of this file, as is
+ * src/fork/kinds.c for its locks. The strand runs a script:
  *
  *     f   forks a task
- *     l   looks whether it is wanted, as loops do; if nobody is idle, its forks are fast again
+ *     l   looks whether it is wanted, as loops do; if no worker is idle, its forks are fast again
  *     v   runs a job inside, as filch_run does in a task: the strand is out of view meanwhile
  *     q   waits until T2 has looked for the last time before it sleeps, or has a task
  *     j   joins the newest
- *     |   leaves, as a join does, and is shown again; what comes before was run by one thread
+ *     |   leaves, as a join does, and is shown again; one thread ran what comes before
  *
- * An execution ends when T2 has got a task. If it sleeps on beside one that it should have seen, the checker reports that. So all programs are small
- * enough to be explored in full; what comes after a steal is in join.c and wanted.c. All scripts of f, l, v and q up to a length are generated in which a task has to be public: the
- * first one since the strand was shown, if nothing comes before it, and each after q. There may be a third thread: one that only asks (?), or a guest (g).
+ * An execution ends when T2 has a task. If T2 sleeps on beside a task that it should have seen, the
+ * checker reports that. So all programs are small enough for an exhaustive search; join.c and
+ * wanted.c check what follows a steal.
+ *
+ * The client generates all scripts of f, l, v and q up to a length in which a task must be public.
+ * These tasks are the first one since the strand was shown, if nothing comes before it, and each
+ * after q. A third thread only asks (?), or is a guest (g).
  */
-#include "mutex.h" /* before what locks one */
+#include "mutex.h" /* before the code that locks one */
 
 #include "deque/kind.c"
 #include "fork/kinds.c"
@@ -34,11 +40,11 @@ static const char *deque_name;
 static filch_pool *pool;
 static filch_strand *first;
 static filch_atomic_u32 nothing, has_looked;
-static filch_slot never; /* is not complete */
+static filch_slot never; /* never completes */
 static bool is_taken;
 
 static const char *script;
-static bool begins_searching; /* T2: counted as searcher, and looks before it sleeps */
+static bool begins_searching; /* T2 counts as a searcher, and looks before it sleeps */
 static void (*third)(void);
 
 static void do_nothing(filch_frame *f, void *arg)
@@ -82,7 +88,7 @@ static void run_script(filch_strand *self)
             break;
         }
     }
-    /* The task has to be taken by somebody else. */
+    /* Another thread must take the task. */
     for (;;)
         filch_futex_wait(&nothing, 0, NULL);
 }
@@ -94,7 +100,7 @@ static void setup(void)
     pool = make_small_pool(third == guest ? 4 : 2);
     for (unsigned i = 0; i < pool->worker_count; i++)
         filch_worker_have_spare(pool->workers[i]);
-    /* What the guest wants to help: a strand that has no task now. */
+    /* The guest wants to help this strand, which has no task now. */
     if (third == guest)
         filch_store_relaxed(&pool->workers[3]->strand,
                             filch_worker_prepare(pool->workers[3], run_script, NULL, pool));
@@ -138,7 +144,7 @@ static void sleeper(void)
     filch_store_release(&has_looked, 1);
 }
 
-/* Helps another filch_run only: what it finds in a deque for all is not its business. */
+/* The guest helps only another filch_run: tasks that it finds in a deque for all are foreign. */
 static void guest(void)
 {
     filch_worker *worker = pool->workers[2];
@@ -147,7 +153,7 @@ static void guest(void)
     mc_check(!filch_worker_steal(worker, false), "a guest takes nothing that is not its business");
 }
 
-/* Another thief, which is not idle any more. */
+/* Another thief, which is no longer idle. */
 static void asker(void)
 {
     filch_split_ask(&first->split, true);
@@ -188,7 +194,7 @@ static bool is_script(const char *text)
     return false;
 }
 
-/* What has a task while it is out of view, and something else: minutes each. */
+/* Scripts with a task while the strand is out of view, and something else, take minutes each. */
 static bool is_large(const char *text)
 {
     const char *fork = strchr(text, 'f');
@@ -218,7 +224,7 @@ static int run_all(const char *deque, unsigned longest, const mc_options *option
     return mc_report(total);
 }
 
-/* A question that comes while another is answered, or before a join. */
+/* A question that comes during an answer, or before a join. */
 static int run_asked(const mc_options *options)
 {
     mc_result total = {.name = "shown, asked"};
@@ -236,7 +242,7 @@ static int run_asked(const mc_options *options)
     return mc_report(total);
 }
 
-/* Older tasks of a strand that waited are left only where entries are claimed. */
+/* Older tasks of a strand that waited are left only in deques whose entries are claimed. */
 static int run_claimed(const mc_options *options)
 {
     mc_result total = {.name = "shown, claimed"};
@@ -252,7 +258,8 @@ static int run_claimed(const mc_options *options)
     return mc_report(total);
 }
 
-/* A guest gives back only to a deque for all: here a task that a strand in view has forked before. */
+/* A guest gives a task back only to a deque for all: here one that a strand in view has forked
+ * before. */
 static int run_guest(const mc_options *options)
 {
     mc_result total = {.name = "shown, guest"};

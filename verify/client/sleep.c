@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleep and wake-up: nobody sleeps for good while there is work, whoever else is about to sleep, to search or to be woken.
+ * Sleep and wake-up: no worker sleeps for good while there is work, whatever other workers do: go
+ * to sleep, search or wake up.
  *
- * Workers go through the idle half of filch_worker_main, with the shipped functions (worker_loop.h: the loop is part of this file): take, else search, else
- * announce sleep, look once more, sleep. The script says what the one who has work does: i injects a job, p two at once; w publishes a task on a
- * strand, u one after all before it were stolen; and then it notifies. Jobs are a number, the count of the inject queue; the queue itself has a client
- * of its own. A worker begins awake (a) or asleep (s).
+ * Workers go through the idle half of filch_worker_main, with the shipped functions (worker_loop.h:
+ * the loop is part of this file): take, else search, else announce sleep, look once more, sleep. A
+ * worker begins awake (a) or asleep (s). The script says what the thread with work does before it
+ * notifies:
  *
- * An execution ends when everybody sleeps. Then nothing may be left to do. All scripts up to a length are generated. In those of `busy` a worker that has
- * got something is busy with it for ever, so that each task needs a worker of its own; they are small enough to be explored in full.
+ *     i  injects a job; p  two at once
+ *     w  publishes a task on a strand; u  one after all before it were stolen
+ *
+ * Jobs are a number, the count of the inject queue; the queue has a client of its own.
+ *
+ * An execution ends when all workers sleep. Then no work may be left. The client generates all
+ * scripts up to a length. In those of `busy`, a worker that has work is busy with it for ever, so
+ * each task needs a worker of its own. They are small enough for an exhaustive search.
  */
 #include "worker_loop.h"
 
@@ -27,7 +34,7 @@ static unsigned worker_count;
 static bool is_busy_for_ever;
 static bool is_busy[WORKERS_MAX];
 static filch_seat *seats[WORKERS_MAX];
-static filch_worker publisher; /* has no thread here: only the strand that it shows */
+static filch_worker publisher; /* has no thread: only its strand is used */
 static filch_strand *strand;
 
 static void setup(void)
@@ -52,7 +59,7 @@ static void setup(void)
     }
 }
 
-/* As filch_queue_push and filch_queue_take do under the lock. */
+/* filch_queue_push and filch_queue_take do this under the lock. */
 static void inject(uint32_t count)
 {
     filch_fetch_add_seq_cst(&pool->inject.count, count);
@@ -136,7 +143,8 @@ static MC_OUTSIDE bool may_rest(void)
     return !is_rest || (pool->inject.count.filch_value == 0 && (uint32_t)word == word >> 32);
 }
 
-/* All beginnings of `workers` workers with all scripts of up to `length` of the two letters. */
+/* All initial states of `workers` workers, with all scripts of up to `length` of the two
+ * letters. */
 static int run_all(const char *name, mc_options options, unsigned workers, unsigned length,
                    const char *letters)
 {
@@ -152,7 +160,8 @@ static int run_all(const char *name, mc_options options, unsigned workers, unsig
     beginnings = begin;
     script = text;
     for (unsigned b = 0; b < 1u << workers; b++) {
-        /* With two that go to sleep at once there are millions. And of three workers those that are awake are the first. */
+        /* Left to --long: two workers that go to sleep at once, with millions of executions; and
+         * three workers, unless those awake are the first. */
         bool is_first = (b & (b + 1)) == 0;
         if (((is_busy_for_ever && b == 3) || (workers == 3 && !is_first)) && !options.is_long)
             continue;

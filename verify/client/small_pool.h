@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A pool for clients that play its workers themselves: seats and strands, no threads, nothing from the machine.
+ * A pool for clients that play its workers themselves: it has seats and strands, but no threads,
+ * and reads nothing from the machine.
  *
  * Include it after worker_loop.h, which is part of such a client.
  */
@@ -9,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* The deque of its strands, as FILCH_DEQUE has it: "chaselev:1". */
+/* The deque of its strands, in the form of FILCH_DEQUE: "chaselev:1". */
 #ifndef SMALL_POOL_DEQUE
 #define SMALL_POOL_DEQUE "split"
 #endif
@@ -28,7 +29,7 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
     pool->sleep.seats = pool->vacant.seats = calloc(worker_count, sizeof *pool->sleep.seats);
     pool->alive = calloc(1, sizeof *pool->alive);
     filch_store_relaxed(pool->alive, 1);
-    /* There are threads: nobody from outside need do the work. */
+    /* The pool has threads: a thread from outside need not do the work. */
     filch_store_relaxed(&pool->thread_count, worker_count);
     filch_store_relaxed(&pool->has_threads, 1);
     filch_queue_init(&pool->inject);
@@ -51,7 +52,8 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
     return pool;
 }
 
-/* When all is over: a strand that was resumed from outside, in the queue or in the hands of who was woken for it; NULL: there is none. */
+/* At the end: a strand that was resumed from outside, from the queue or from the worker that was
+ * woken for it. NULL: there is none. */
 static inline filch_link *take_resumed_strand(filch_pool *pool)
 {
     filch_link *link = filch_queue_take(&pool->ready);
@@ -64,7 +66,8 @@ static inline filch_link *take_resumed_strand(filch_pool *pool)
     return link;
 }
 
-/* Before its thread calls filch_worker_main, which then begins with this: body(strand), as the task of a filch_run would. */
+/* Call it before the worker's thread calls filch_worker_main. That begins with body(strand), as
+ * with the task of a filch_run. */
 static inline filch_strand *begin_with(filch_worker *worker, void (*body)(filch_strand *))
 {
     filch_worker_have_spare(worker);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The split stack: every task that was forked runs once, and its forker sees what it did; and a thief that asks is heard.
+ * The split stack: every forked task runs once, its forker sees its effects, and a thief that asks
+ * is heard.
  *
- * The owner runs a script on a strand, through the shipped slow paths: f forks a task, j joins the newest, q publishes all quietly as
- * loops do. All scripts up to a length are generated. Thieves try to steal, ask when nothing is public, and try again. They count as idle in a sleep word on which nobody
- * sleeps, so the owner publishes as it does in a pool.
+ * The owner runs a script on a strand, through the shipped slow paths: f forks a task, j joins the
+ * newest, q publishes all tasks quietly, as loops do. The client generates all scripts up to a
+ * length. Thieves try to steal, ask when nothing is public, and try again. They count as idle in a
+ * sleep word on which no thread sleeps, so the owner publishes as it does in a pool.
  *
- * Scripts with a `?` are about questions. The thief begins at `>`, and asks only once. At `?` the owner waits until the thief has
- * asked, or has got a task; after the fork that follows, the thief must find one, for which the owner waits at `!`. At `a` the strand is armed,
- * as one that is shown. A question that was lost would leave both of them spinning.
+ * Scripts with a `?` are about questions. The thief begins at `>`, and asks only once. At `?` the
+ * owner waits until the thief has asked, or has a task. After the fork that follows, the thief must
+ * find a task; the owner waits for that at `!`. At `a` the strand is armed, as when it is shown. A
+ * lost question would leave both of them spinning.
  *
- * Last, without thieves: while more workers are idle than there are public tasks, each fork is published at once.
+ * The last programs have no thieves: while more workers are idle than tasks are public, each fork
+ * publishes at once.
  */
 #include "fork/fork.h"
 #include "mc/mc.h"
@@ -30,12 +34,12 @@ static filch_atomic_u32 told;  /* the thief has asked, or got a task */
 static filch_atomic_u32 ended; /* tasks that thieves have run */
 
 static struct {
-    int runs; /* plain: whoever runs a task, or has joined it, has it alone */
+    int runs; /* plain: the thread that runs a task, or has joined it, has it alone */
 } tasks[TASKS];
 
 static const char *script;
-static unsigned tries; /* of each thief; 0: until it has got one */
-static unsigned idle;  /* workers that only count; more than there are ever tasks, or 0 */
+static unsigned tries; /* of each thief; 0: until it has a task */
+static unsigned idle;  /* workers that only count: more than there are ever tasks, or 0 */
 
 static void run_task(filch_frame *f, void *task)
 {
@@ -93,7 +97,7 @@ static void run_script(filch_strand *self)
     mc_check(f == bottom, "all is joined");
 }
 
-/* What the loop in worker.c does for a strand that waits, less the other work. */
+/* The worker's loop for a strand that waits, without the other work. */
 static void owner(void)
 {
     strand->body = run_script;
@@ -111,7 +115,7 @@ static void owner(void)
 
 /* ---- thieves --------------------------------------------------------------------------------- */
 
-/* As run_stolen in worker.c. */
+/* As run_stolen of the loop does. */
 static void run_stolen(filch_slot *task)
 {
     uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
@@ -187,7 +191,7 @@ static void run(family *f)
     mc_run_and_add(&f->total, &program, &f->options);
 }
 
-/* All scripts of this length that begin with what is there and join nothing that is not. */
+/* All scripts of this length with this beginning, in which each j has a task to join. */
 static void run_all(family *f, unsigned at, unsigned length, unsigned open)
 {
     if (at == length) {
@@ -198,7 +202,7 @@ static void run_all(family *f, unsigned at, unsigned length, unsigned open)
     f->text[at] = 'f';
     run_all(f, at + 1, length, open + 1);
     f->text[at] = 'j';
-    /* What is left open is joined at the end anyway. */
+    /* The script's end joins all open tasks. */
     if (open > 0 && at + 1 < length)
         run_all(f, at + 1, length, open - 1);
     f->text[at] = 'q';
@@ -214,7 +218,7 @@ static family make_family(const char *name, mc_options options, unsigned thieves
     return (family){.total = {.name = name}, .options = options, .thieves = thieves, .tries = each};
 }
 
-/* All scripts up to this length; a line of the report. Fewer than 0 preemptions: any number. */
+/* All scripts up to this length, as one line of the report. Negative preemptions: any number. */
 static int run_scripts(const char *name, mc_options options, unsigned longest, unsigned thieves,
                        unsigned each, int preemptions)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a pool, and a worker without memory: who goes to sleep is ended, and goes on with a strand that is ready.
+ * The end of a pool, and a worker without memory: a worker that goes to sleep still ends with the
+ * pool, and still runs a strand that is ready.
  *
- * The workers are those that ship, in filch_worker_main, each begun as a searcher by a notify; stop_threads is that of src/worker/pool.c. Both files are part of
- * this one. Explored in full.
+ * The shipped workers are in filch_worker_main, each begun as a searcher by a notify; stop_threads
+ * is that of src/worker/pool.c. Both files are part of this one. The search is exhaustive.
  *
- *     stop     all threads end, whether they look for work, go to sleep or sleep when the pool ends
- *     ready    there is no memory for a strand; one that may go on is run all the same
+ *     stop     all threads end, whether they search, go to sleep or sleep when the pool ends
+ *     ready    there is no memory for a strand; a worker still runs a strand that may go on
  */
 #include "worker_loop.h"
 
@@ -56,7 +57,7 @@ static void setup_ready(void)
     filch_worker_have_spare(pool->workers[0]);
     waiting = filch_worker_prepare(pool->workers[0], go_on, NULL, NULL);
     waiting->worker = pool->workers[0];
-    /* No deque has room for that much: no strand can be made any more. */
+    /* No deque has so much room: no further strand can be made. */
     filch_kind_find(FILCH_DEQUE_CHASELEV, &pool->strands.kind);
     pool->strands.capacity = SIZE_MAX;
     filch_sleep_search(&pool->sleep, 1);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A strand that waits: its tasks are stolen meanwhile, whoever may go on does, and nobody sleeps over either.
+ * A strand that waits: thieves steal its tasks meanwhile, every strand that may go on does, and no
+ * worker sleeps while there is either.
  *
- * Workers are in filch_worker_main (worker_loop.h: the loop is part of this file): the first begins with a strand, the second asleep. The strand forks a task or not, then waits for a future; what follows
- * is in the names below. A thread from outside may run the task itself: as a guest, who leaves when there is nothing to help with. A strand that is not resumed, or a
- * task that nobody takes, leaves somebody waiting for ever.
+ * Workers are in filch_worker_main (worker_loop.h: the loop is part of this file): the first begins
+ * with a strand, the second asleep. The strand forks a task or not, then waits for a future. The
+ * names below say what follows. A thread from outside may run the task: as a guest, which leaves
+ * when there is nothing to help with. A strand that is not resumed, or a task that no worker takes,
+ * leaves a thread waiting for ever.
  *
- * What a strand leaves behind when it goes on needs two preemptions or more to be missed; that program is walked through at random.
+ * To miss what a strand leaves behind when it goes on takes two preemptions or more. That program
+ * is walked at random.
  */
 #include "worker_loop.h"
 
@@ -17,13 +21,13 @@
 #include <filch/future.h>
 #include <filch/task.h>
 
-/* Nobody's clock comes there, but by running into a time-out. */
+/* A thread's clock comes this far only by a time-out. */
 #define DEADLINE_NS 100000u
 #define CLOCK_STEP_NS 1
 
 static filch_pool *pool;
 static filch_future future = FILCH_FUTURE_INIT;
-static int payload, runs; /* plain: of who sets the future; of the task */
+static int payload, runs; /* plain: of the thread that sets the future; of the task */
 static filch_atomic_u32 has_run, gone_on;
 static int went_on; /* plain: of the strand */
 
@@ -63,7 +67,7 @@ static void only_wait(filch_strand *self)
     went_on = 1;
 }
 
-/* Its task completes what it waits for: it must be stolen from the strand that waits. */
+/* The task completes what the strand waits for: a thief must steal it from the waiting strand. */
 static void wait_for_task(filch_strand *self)
 {
     filch_frame *f = filch_split_slots(&self->split), *mark = f;
@@ -86,7 +90,8 @@ static void wait_and_join(filch_strand *self)
     went_on = 1;
 }
 
-/* The same without memory for a strand to run the task on: it is told, and runs it when it joins. Who else waits goes on then. */
+/* The same without memory for a strand to run the task on: the waiting strand gets an error, and
+ * runs the task at its join. Then the other waiters go on. */
 static void wait_in_vain(filch_strand *self)
 {
     filch_frame *f = filch_split_slots(&self->split), *mark = f;
@@ -106,7 +111,7 @@ static void wait_for_the_other(filch_strand *self)
     went_on = 1;
 }
 
-/* When it goes on it neither forks nor joins, and its task is still there for others. */
+/* The strand goes on without a fork or a join, and its task is still there for thieves. */
 static void wait_and_work(filch_strand *self)
 {
     filch_frame *f = filch_split_slots(&self->split), *mark = f;
@@ -160,7 +165,7 @@ static void work(void)
     if (is_asleep(worker->index))
         filch_seat_sleep(&worker->seat);
     else if (has_ready)
-        filch_pool_notify(pool, worker); /* of what lies in its queue */
+        filch_pool_notify(pool, worker); /* for the strands in its queue */
     filch_worker_main(worker);
 }
 
@@ -169,7 +174,7 @@ static MC_OUTSIDE bool may_rest(void)
     return went_on == 1;
 }
 
-/* ---- all strands that there are wait ------------------------------------------------------------- */
+/* ---- all strands that there are wait --------------------------------------------------------- */
 
 static void setup_no_memory(void)
 {
@@ -177,7 +182,7 @@ static void setup_no_memory(void)
     filch_pool_begin(pool);
     begin_with(pool->workers[0], wait_in_vain);
     begin_with(pool->workers[1], wait_for_the_other);
-    /* Another strand would need a deque, and no deque has room for that much. */
+    /* Another strand would need a deque, and no deque has so much room. */
     for (unsigned i = 0; i < 2; i++)
         filch_magazine_empty(&pool->workers[i]->free, &pool->strands);
     while (filch_strands_have_free(&pool->strands))
@@ -190,7 +195,7 @@ static void setup_no_memory(void)
 
 #define READY 3
 
-/* The first to go on waits until all have. */
+/* The first strand to go on waits until all have. */
 static void go_on(filch_strand *self)
 {
     (void)self;
@@ -212,7 +217,7 @@ static void setup_ready(void)
     }
 }
 
-/* ---- a worker that has something else to do, while the other one gives up searching ------------- */
+/* ---- a worker that has something else to do, while the other one gives up searching ---------- */
 
 static void wait_until_it_has_run(filch_strand *self)
 {
@@ -231,7 +236,7 @@ static void setup_busy(void)
     filch_queue_push(&pool->workers[0]->ready, &strand->link);
 }
 
-/* ---- the list of those that wait with tasks, alone ---------------------------------------------- */
+/* ---- the list of those that wait with tasks, alone ------------------------------------------- */
 
 static filch_strand *listed;
 static filch_parked another;
@@ -254,7 +259,7 @@ static void setup_without(void)
     filch_parked_add(&pool->workers[0]->parked, listed);
 }
 
-/* As await_end does. */
+/* await_end does this. */
 static void park_and_notify(void)
 {
     filch_parked_add(&pool->workers[0]->parked, listed);
@@ -268,7 +273,7 @@ static void sleep_unless_parked(void)
         filch_seat_sleep(&pool->workers[1]->seat);
 }
 
-/* Its strand goes on, and waits again, on another worker. */
+/* The strand goes on, and waits again, on another worker. */
 static void take_off_and_add(void)
 {
     filch_parked_remove(listed);
@@ -288,7 +293,7 @@ static void finish_without(void)
     mc_check(another.first == listed && !listed->parked_next, "the one that it was put into last");
 }
 
-/* ---- no memory for another strand ---------------------------------------------------------------- */
+/* ---- no memory for another strand ------------------------------------------------------------ */
 
 static void setup_short(void)
 {
@@ -298,7 +303,7 @@ static void setup_short(void)
     filch_wait_park(&listed->wait);
 }
 
-/* As filch_worker_main does. */
+/* filch_worker_main does this. */
 static void stop_working(void)
 {
     filch_sleep_push(&pool->sleep, mc_self() - 1, FILCH_ROLE_RUNNING);
@@ -324,7 +329,7 @@ static void finish_short(void)
              "and goes on, once");
 }
 
-/* One may go on: what that does is waited for. */
+/* A strand that may go on: the pool waits for what it does, and refuses nothing before. */
 static filch_link may_go_on;
 
 static filch_job not_begun;
@@ -374,7 +379,7 @@ static int run_lists(const mc_options *options)
     const mc_options two = mc_bounded(*options, 2, 1);
 
     for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
-        /* All is said by who sleeps last, and that is seen with little; --long goes further. */
+        /* The last worker to sleep decides, which a small bound shows; --long goes further. */
         bool is_wide = programs[i].threads[0] == stop_working && programs[i].threads[1];
         mc_result r = mc_run(&programs[i], is_wide ? &two : options);
         failures |= r.verdict == MC_SKIPPED ? 0 : mc_report(r);
@@ -443,7 +448,7 @@ int main(int argc, char **argv)
     timed.timeouts = 1;
     timed.clock_step_ns = CLOCK_STEP_NS;
     mc_options looking = timed;
-    looking.timeouts = 4; /* of the lookout: until there is nothing more to see */
+    looking.timeouts = 4; /* of the lookout, until it has seen everything */
     mc_options one = mc_bounded(options, 1, 1), timed_one = mc_bounded(timed, 1, 1),
                walks = options;
     if (walks.mode == MC_FULL)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Semaphore, event, once, reader-writer lock and barrier, by threads: what each of them promises, with waits that end early, and memory that is freed as soon as the promise allows it.
+ * Semaphore, event, once, reader-writer lock and barrier, used by threads: each keeps its promise,
+ * with waits that end early, and with memory that is freed as soon as the promise allows it.
  *
- * Threads are enough here: how a strand waits is in client/suspend.c and client/wait.c, and the words below do not know who does. What is protected or announced is
- * plain. A wake-up that is lost is a deadlock.
+ * Threads are enough here: client/suspend.c and client/wait.c check how a strand waits, and the
+ * words below are the same for both. The protected data is plain. A lost wake-up is a deadlock.
  */
 #include <filch/sync.h>
 
@@ -12,7 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Nobody's clock comes there, but by running into a time-out. */
+/* A thread's clock comes this far only by a time-out. */
 #define DEADLINE_NS 1000000000u
 
 static int shared; /* plain */
@@ -40,7 +41,7 @@ static void acquire_and_free(void)
     free(sem);
 }
 
-/* Whoever gives up leaves its unit to the other. */
+/* A thread that times out leaves its unit to the other. */
 static void acquire_in_time(void)
 {
     if (filch_sem_acquire_until(NULL, sem, DEADLINE_NS) == 0)
@@ -49,7 +50,7 @@ static void acquire_in_time(void)
 
 static void release_one(void)
 {
-    /* The other one's release may be the one that was acquired. */
+    /* The unit that was acquired may be the other thread's release. */
     units[0] = 1;
     filch_sem_release(sem, 1);
 }
@@ -113,7 +114,7 @@ static int call(filch_frame *f, void *arg)
     return ++calls <= fail_count ? -EIO : 0;
 }
 
-/* The first calls fail; whoever made one tries again. */
+/* The first calls fail, and their threads try again. */
 static void call_once(void)
 {
     int err;
@@ -123,7 +124,8 @@ static void call_once(void)
     mc_check(err == 0 && calls == fail_count + 1, "it was called until it succeeded, and no more");
 }
 
-/* Two calls that fail, one after the other, while somebody is about to call: what it sees may be the first or the second. */
+/* Two calls fail, one after the other, while another thread is about to call: it may see the first
+ * or the second. */
 static int call_in_vain(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;

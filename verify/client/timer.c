@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No timer is forgotten: somebody watches it, whoever goes to sleep, is woken for something else, or has other work.
+ * No timer is forgotten: a worker watches it, even if others go to sleep, are woken for something
+ * else, or have other work.
  *
- * Two workers are in filch_worker_main (worker_loop.h: the loop is part of this file), the second asleep at first. A strand of the first sleeps until a deadline. The rest of the work does not end before it
- * has gone on: what lies in the first worker's queue, or is injected or resumed from outside. If nobody is left who wakes up at the deadline, that is a
- * deadlock; if somebody is, the execution goes on or ends there. With a third thread there are too many: these programs are walked through at random.
+ * Two workers are in filch_worker_main (worker_loop.h: the loop is part of this file), the second
+ * asleep at first. A strand of the first sleeps until a deadline. The rest of the work ends only
+ * after that: it is in the first worker's queue, or is injected or resumed from outside. If no
+ * worker will wake up at the deadline, the checker reports a deadlock. Otherwise the execution goes
+ * on or ends there. Programs with a third thread are too large, and are walked at random.
  */
 #include "worker_loop.h"
 
@@ -14,7 +17,7 @@
 #include <errno.h>
 #include <filch/scope.h>
 
-/* Nobody's clock comes there, but by running into a time-out. */
+/* A thread's clock comes this far only by a time-out. */
 #define LATE_NS 400000u
 #define EARLY_NS 100000u
 #define CLOCK_STEP_NS 1
@@ -76,20 +79,20 @@ static void second(void)
     filch_worker_main(pool->workers[1]);
 }
 
-/* One of the workers is lost to it. */
+/* This job keeps one of the workers busy for ever. */
 static void inject(void)
 {
     filch_pool_inject(pool, &job);
 }
 
-/* The same, and who is woken need not look for it. */
+/* The same, but the woken worker need not search for it. */
 static void resume(void)
 {
     waiting->link.next = NULL;
     filch_pool_resume(pool, &waiting->link);
 }
 
-/* A timer from outside, due before the other; and stopped or not. */
+/* A timer from outside, due before the other, and stopped or not. */
 static void start_early(void)
 {
     filch_scope_options options = {.size = sizeof options, .deadline_ns = EARLY_NS};
@@ -101,7 +104,7 @@ static void start_early(void)
     free(scope);
 }
 
-/* It waits for the deadline itself. */
+/* The thread waits for the deadline itself. */
 static int sleep_longer(filch_frame *f, void *arg)
 {
     (void)arg;
@@ -123,11 +126,11 @@ static void wait_for_early(void)
     free(scope);
 }
 
-/* ---- a watcher in bed, alone --------------------------------------------------------------------- */
+/* ---- a watcher in bed, alone ----------------------------------------------------------------- */
 
 static filch_timer stopped, later;
 
-/* What it wakes up for was stopped meanwhile; the next one is due later. */
+/* The timer that it wakes up for was stopped meanwhile; the next one is due later. */
 static void setup_in_vain(void)
 {
     pool = make_small_pool(1);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wait word: whoever ends a wait first has it, the others do nothing, now and when they come late.
+ * The wait word: the first thread to end a wait wins, and all others do nothing, now or when they
+ * come late.
  *
- * T1 waits, once or twice, each time in memory that it frees at once when it goes on. T2 ends every wait (e), or claims it, hands something over and finishes it (c). T3
- * does what its script says, with the turn that it has read last, which may be over by then:
+ * T1 waits once or twice, each time in memory that it frees as soon as it goes on. T2 ends every
+ * wait (e), or claims it, hands something over and finishes it (c). T3 follows a script, with the
+ * turn that it read last; that turn may be over by then:
  *
  *     e   ends the wait
  *     c   claims it, hands over, finishes
  *     x   sets the mark and cancels, as src/wait/scope.c does
- *     n   nudges the waiter, which may end its wait itself then
+ *     n   nudges the waiter, which may then end its wait itself
  *
- * The waiter is a strand, or a thread, which is not nudged: what park finds it acts upon at once.
+ * The waiter is a strand, or a thread. A thread is not nudged: it acts at once on what park finds.
  *
- * All scripts up to a length are generated, also without T2 where T3 cancels. What is handed over, and what the waiter leaves behind when it parks, is
- * plain: it is a race if one who ends a wait and the waiter do not agree whose it is.
+ * The client generates all scripts up to a length, also without T2 where T3 cancels. The memory
+ * that is handed over, and that the waiter leaves when it parks, is plain. If the waiter and the
+ * thread that ends its wait disagree about the owner, the checker finds a race.
  */
 #include "strand/wait_word.h"
 
@@ -26,18 +29,18 @@
 #define WAITS_MAX 2
 #define LENGTH_MAX 3
 
-/* What lies on the stack of the waiter. */
+/* The part of the waiter's stack that other threads use. */
 typedef struct frame {
-    int left;   /* written when the waiter leaves, and by who resumes it */
-    int handed; /* by who has claimed the wait */
+    int left;   /* written when the waiter leaves, and by the thread that resumes it */
+    int handed; /* written by the thread that has claimed the wait */
 } frame;
 
 static filch_wait wait_word;
 static filch_atomic_u64 shown; /* the turn of the wait that can be ended */
 static filch_atomic_u32 mark, resumed;
 static frame *current;
-static uint64_t
-    brought[2][WAITS_MAX + LENGTH_MAX]; /* by T2 and T3, before they end a wait: which one */
+/* Written by T2 and T3 before they end a wait: which wait. */
+static uint64_t brought[2][WAITS_MAX + LENGTH_MAX];
 
 static unsigned wait_count;
 static bool is_thread;
@@ -70,7 +73,7 @@ static void wait_often(void)
     for (unsigned i = 0; i < wait_count; i++) {
         frame *own = current = calloc(1, sizeof *own);
         uint64_t turn = filch_wait_open(&wait_word, true);
-        /* As a list under a lock would. */
+        /* This stands for a list under a lock. */
         filch_store_release(&shown, turn);
         if (filch_load_seq_cst(&mark))
             filch_wait_end(&wait_word, turn, FILCH_WAIT_CANCELLED);
@@ -114,7 +117,7 @@ static void end(char how, uint64_t turn, unsigned who, unsigned which)
     }
 }
 
-/* Of the wait after this one. */
+/* The turn of the wait after this one. */
 static uint64_t next_turn(uint64_t turn)
 {
     uint64_t seen;
@@ -123,13 +126,14 @@ static uint64_t next_turn(uint64_t turn)
     return seen;
 }
 
-/* It knows of the wait, so that it can be ended. */
+/* T2 knows the turn of each wait, so it can end it. */
 static void end_each(void)
 {
     uint64_t turn = 0;
 
     for (unsigned i = 0; i < wait_count; i++) {
-        /* Who comes late for a wait that somebody else has ended may find the next: then that one is not shown again. */
+        /* A thread that comes late for a wait that another has ended may find the next wait. That
+         * wait is then not shown again. */
         while ((turn & FILCH_WAIT_TURN) >> FILCH_WAIT_TURN_SHIFT < i + 1)
             turn = next_turn(turn);
         if (turn >> FILCH_WAIT_TURN_SHIFT == i + 1)

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A strand that works while others are idle: it is asked for what it has, and what it publishes is taken.
+ * A strand that works while workers are idle: they ask it for tasks, and take what it publishes.
  *
- * T1 runs a strand, through filch_worker_run of the loop (worker_loop.h), which is part of this file. The others are workers, in filch_worker_main: awake (a) or asleep (s) at first. The
- * strand runs a script:
+ * T1 runs a strand, through filch_worker_run of the loop (worker_loop.h), which is part of this
+ * file. The others are workers in filch_worker_main: awake (a) or asleep (s) at first. The strand
+ * runs a script:
  *
  *     f   forks a task
  *     j   joins the newest
- *     q   waits until it is asked: as long as somebody is idle, this must happen
- *     w   forks a task and waits until somebody has run it; first of all or after q, where the fork must publish
+ *     q   waits until it is asked: while a worker is idle, this must happen
+ *     w   forks a task and waits until it was run; only at the start or after q, where the fork
+ *         must publish
  *
- * All scripts up to a length are generated. wanted_pop.c does the same with another deque. With a job in the inject queue that never ends (+), one of the workers is lost to it, and another one must do.
- * A worker that sleeps on beside work leaves the strand waiting for ever, which the checker reports.
+ * The client generates all scripts up to a length. wanted_pop.c does the same with another deque.
+ * With + there is a job in the inject queue that never ends: it keeps one worker busy, and another
+ * must come. A worker that sleeps on beside work leaves the strand waiting for ever, which the
+ * checker reports.
  */
 #include "worker_loop.h"
 
@@ -23,7 +27,7 @@
 #include <string.h>
 
 #define TASKS 4
-#ifndef LENGTH /* of the longest script; with deques that take more operations it is less */
+#ifndef LENGTH /* of the longest script; shorter for deques with more operations */
 #define LENGTH 2
 #endif
 #define LENGTH_MAX 6
@@ -32,7 +36,7 @@ static filch_pool *pool;
 static filch_strand *first;
 static filch_job endless;
 static filch_atomic_u32 never, has_run[TASKS];
-static int runs[TASKS]; /* plain: whoever runs a task, or has joined it, has it alone */
+static int runs[TASKS]; /* plain: the thread that runs a task, or has joined it, has it alone */
 static bool is_done;
 
 static const char *script, *beginnings;
@@ -99,7 +103,7 @@ static void setup(void)
     first = filch_worker_prepare(pool->workers[0], run_script, NULL, NULL);
 }
 
-/* Its thread ends here: what it would do next is what the others do. */
+/* This thread ends here: the others do what its worker would do next. */
 static void forker(void)
 {
     filch_worker *worker = pool->workers[0];
@@ -142,7 +146,7 @@ static bool is_script(const char *text)
         open += *c == 'f' || *c == 'w';
         forks += *c == 'f' || *c == 'w';
     }
-    /* What comes after the last wait is promised nothing. */
+    /* After the last wait, nothing is promised. */
     return forks <= TASKS && strchr("qw", text[strlen(text) - 1]);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The loop of a worker (src/worker/steps.h), as a part of the client: it may call what is static there.
+ * The loop of a worker (src/worker/steps.h) as a part of the client, which may call its static
+ * functions.
  */
 #ifndef CLIENT_WORKER_LOOP_H
 #define CLIENT_WORKER_LOOP_H

@@ -26,7 +26,7 @@ static _Thread_local int own = 7;
     }
 /* clang-format off */
 
-/* ---- races -------------------------------------------------------------------------------------- */
+/* ---- races ----------------------------------------------------------------------------------- */
 THREAD(write_data, data = 1;)
 THREAD(read_data, more = data;)
 THREAD(send_relaxed, data = 1; filch_store_relaxed(&flag, 1);)
@@ -47,7 +47,7 @@ THREAD(wrong_size, filch_store_relaxed((filch_atomic_u32 *)&wide, 1);)
 THREAD(right_size, filch_store_relaxed(&wide, 1);)
 THREAD(bypass, __atomic_store_n((uint32_t *)&flag, 1, __ATOMIC_RELEASE);)
 
-/* ---- memory ------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 typedef struct node { int plain; filch_atomic_u32 word; } node;
 THREAD(have_node, memory = calloc(1, sizeof(node));)
 THREAD(have_unwritten, memory = malloc(sizeof(node));)
@@ -64,7 +64,7 @@ THREAD(have_mapping, memory = mmap(NULL, 8192, 0, 0, -1, 0);)
 THREAD(unmap, munmap(memory, 8192);)
 THREAD(null_pointer, *(volatile int *)memory = 1;)
 
-/* ---- waiting ------------------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 THREAD(sleep_while_0, while (filch_load_acquire(&flag) == 0) filch_futex_wait(&flag, 0, NULL);)
 THREAD(set_and_wake, filch_store_release(&flag, 1); filch_futex_wake(&flag, 1);)
 THREAD(set_only, filch_store_release(&flag, 1);)
@@ -82,7 +82,7 @@ THREAD(spin_then_set, while (filch_load_acquire(&flag) == 0) filch_pause(); filc
 THREAD(other_then_flag, filch_store_relaxed(&other, 1); filch_store_relaxed(&flag, 1);)
 THREAD(spin_on_both, while (filch_load_acquire(&flag) == 0 || filch_load_acquire(&other) == 0) filch_pause();)
 
-/* ---- threads ------------------------------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------------------------------- */
 static void nothing(void *unused) { (void)unused; }
 static void *nothing_either(void *unused) { return unused; }
 THREAD(join_twice, int t = mc_spawn(nothing, NULL); mc_join(t); mc_join(t);)
