@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The model checker finds what it is there to find, and nothing where there is nothing; and what it found, a replay shows again.
+ * The model checker finds each fault, reports none in a correct program, and shows a failure again
+ * in a replay.
  *
- * Each program is wrong in one way, which `finds` names, or right.
+ * Each program is correct, or wrong in one way, which `finds` names.
  */
 #include "base/futex.h"
 #include "base/lock.h"
@@ -13,7 +14,7 @@
 static filch_atomic_u32 flag, other;
 static filch_atomic_u64 wide;
 static int data;
-static volatile int more; /* a read that nobody needs would not be compiled */
+static volatile int more; /* the compiler would drop an unused read */
 static unsigned char bytes[4];
 static filch_lock lock, second;
 static void *memory;
@@ -194,7 +195,7 @@ static bool is_as_expected(const example *e, const mc_result *r)
     return r->verdict == MC_FAILED && strstr(r->failure, e->finds);
 }
 
-/* In every mode; then the failure again, from its choices. */
+/* Run the example in every mode, then replay the failure from its choices. */
 static int check(const example *e, mc_mode mode)
 {
     static const char *const modes[] = {"full", "bounded", "random"};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Does the model allow what C11 (as RC11) allows, and forbid what it forbids?
+ * The model allows what C11 (as RC11) allows, and forbids what it forbids.
  *
- * Each test is a few threads and an outcome. ALLOWED outcomes must be seen in some execution, FORBIDDEN ones in none. Some have the
- * names they have in the papers.
+ * Each test is a few threads and an outcome. An ALLOWED outcome must occur in some execution, a
+ * FORBIDDEN one in none. Some tests have their names from the papers.
  */
 #include "mc/mc.h"
 
@@ -165,8 +165,9 @@ THREAD(cas_stale_2, r[0] = R(y, rlx); r[1] = CAS(x, 7, 8, rlx, rlx); r[2] = seen
 OUTCOME(cas_fails_equal, r[0] == 0)
 THREAD(cas_equal, r[0] = CAS(x, 0, 1, rlx, rlx))
 
-/* Happens-before orders seq_cst accesses of different words only if it begins and ends at still others: not when the second
- * thread's is at the word that it learns from (Lahav et al., PLDI 2017). */
+/* Happens-before orders seq_cst accesses of different words only if it begins and ends at still
+ * other words. It does not if the second thread's access is at the word that it learns from (Lahav
+ * et al., PLDI 2017). */
 OUTCOME(z6u, r[0] == 1 && r[1] == 3 && r[2] == 0)
 THREAD(z6u_1, W(x, 1, sc); W(y, 1, rel))              THREAD(z6u_2, r[0] = ADD(y, 1, sc); r[1] = R(y, rlx))
 THREAD(z6u_3, W(y, 3, sc); r[2] = R(x, sc))

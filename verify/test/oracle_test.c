@@ -3,12 +3,14 @@
  * The model is RC11: on random straight-line programs, the checker finds the executions that the
  * axioms allow, and no others.
  *
- * The axioms stand below as in the paper (Lahav, Vafeiadis, Kang, Hur, Dreyer, "Repairing sequential
- * consistency in C/C++11", 2017), with the release sequences of C++20. They are tried on every
- * candidate: each way to say from which store each load reads (rf) and in which order the stores of
- * each word come (mo). Nothing of the engine is used. An execution is compared by what each
- * operation read and what each word held at the end; and of each of these outcomes there must be
- * equally many executions on both sides, so that the rest of mo is compared, too.
+ * The axioms stand below as in the paper (Lahav, Vafeiadis, Kang, Hur, Dreyer, "Repairing
+ * sequential consistency in C/C++11", 2017), with the release sequences of C++20. The test tries
+ * them on every candidate: each way to say from which store each load reads (rf) and in which order
+ * the stores of each word come (mo). It uses nothing of the engine.
+ *
+ * The outcome of an execution is what each operation read and what each word held at the end. Both
+ * sides must have the same outcomes, and the same number of executions for each outcome, so that
+ * the rest of mo is compared, too.
  *
  * usage: oracle_test [programs] [seed]
  */
@@ -31,7 +33,7 @@ enum { ar = __ATOMIC_ACQ_REL, sc = __ATOMIC_SEQ_CST };
 
 typedef enum verb { LOAD, STORE, EXCHANGE, CAS, FENCE } verb;
 
-/* A stored value is found nowhere else in the program, so it names the store. */
+/* A stored value occurs nowhere else in the program, so it names the store. */
 typedef struct op {
     verb verb;
     int order, failure_order;
@@ -81,7 +83,7 @@ static uint64_t with(uint64_t outcome, unsigned value)
 
 /* ---- what the axioms allow ------------------------------------------------------------------- */
 
-#define NOWHERE WORDS /* where fences are */
+#define NOWHERE WORDS /* the place of fences */
 _Static_assert(WORDS + 2 * ACCESSES_MAX + FENCES_MAX <= EVENTS_MAX, "a set has room for all");
 
 /* A read-modify-write is two events, the read and the write. */
@@ -179,8 +181,8 @@ static bool fails(unsigned read)
     return o->verb == CAS && events[read_from[read]].value != o->expected;
 }
 
-/* Orders, and which stores are there, depend on what a CAS reads. False: a load reads from one that
- * is not. */
+/* What a CAS reads decides about orders, and about which stores are there. False: a load reads from
+ * a store that is not there. */
 static bool settle_orders(void)
 {
     absent = is_acq = is_rel = is_sc = 0;
@@ -228,7 +230,7 @@ static set stores_of(unsigned word)
     return s;
 }
 
-/* All orders of `rest`, the last stores to a word; then of those to the words after it. */
+/* Try all orders of `rest`, the last stores to a word, then of the stores to the words after it. */
 static void try_orders(relation hb, unsigned word, set rest)
 {
     if (rest) {
@@ -434,8 +436,8 @@ static op generate_leg(unsigned word, unsigned profile, unsigned value)
 }
 
 /*
- * Programs that can go round in a circle, as SB, MP, IRIW do: each thread ends at the word where the
- * next one begins. In between there may be a fence or another access. Some threads only store.
+ * Programs whose threads form a circle, as in SB, MP and IRIW: each thread ends at the word where
+ * the next one begins. In between there may be a fence or another access. Some threads only store.
  *
  *     T1: x, y    T2: y    T3: y, fence, z    T4: z, x
  */
@@ -476,7 +478,7 @@ static void generate(void)
         generate_circle(profile, has_fences);
 }
 
-/* One that hardly comes up: that T1's cas fails depends on T3's, though T3's reads an old store. */
+/* A rare program: whether T1's cas fails depends on T3's, although T3's reads an old store. */
 static const op late_cas[3][3] = {
     {{STORE, rlx, rlx, 0, 1, 0}, {CAS, rlx, rlx, 1, 2, 0}},
     {{STORE, rlx, rlx, 1, 3, 0}, {STORE, rlx, rlx, 0, 4, 0}},

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The reduction leaves nothing out: on random small programs, the reduced search finds the same set of executions as the search
- * that tries every order of operations; and bounded search the same as one that preempts everywhere. What is compared is each thread's operations with what they read, and the
- * modification order of each word.
+ * The reduction leaves nothing out, on random small programs:
+ *
+ * - The reduced search finds the same set of executions as the search that tries every order of
+ *   operations.
+ * - Bounded search finds the same set as a search that preempts everywhere.
+ *
+ * The test compares each thread's operations with what they read, and the modification order of
+ * each word.
  *
  * usage: reduction_test [programs] [seed]
  */
@@ -14,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS 4 /* two, and for bounded search two more, which fewer use */
+#define WORDS 4 /* two, and for bounded search two more, which fewer threads use */
 #define THREADS_MAX 3
 #define OPS_MAX 6
 #define PLACES 1024 /* the checker remembers of an address that threads have shared it */
@@ -60,7 +65,7 @@ static int store_order(int order)
                                        : order;
 }
 
-/* True: leave out the next one. */
+/* True: leave out the next operation. */
 static bool run_op(const op *o)
 {
     filch_atomic_u32 *word = &words[o->word];
@@ -124,7 +129,7 @@ static unsigned below(unsigned n)
     return (unsigned)(random_state >> 33) % n;
 }
 
-/* Everything, or without waiting, or that with more seq_cst, or seq_cst and relaxed only. */
+/* Everything; or no waiting; or no waiting and more seq_cst; or only seq_cst and relaxed. */
 static op generate_op(unsigned profile, unsigned word_count)
 {
     static const int orders[] = {__ATOMIC_RELAXED, __ATOMIC_RELAXED, __ATOMIC_ACQUIRE,
