@@ -22,7 +22,6 @@
 #define WORDS 4 /* two, and for bounded search two more, which fewer threads use */
 #define THREADS_MAX 3
 #define OPS_MAX 6
-#define PLACES 1024 /* the checker remembers of an address that threads have shared it */
 
 typedef enum verb {
     LOAD,
@@ -45,7 +44,7 @@ typedef struct op {
     unsigned word, value, expected;
 } op;
 
-static filch_atomic_u32 memory[PLACES][WORDS], *words;
+static filch_atomic_u32 words[WORDS];
 static op script[THREADS_MAX][OPS_MAX];
 static unsigned lengths[THREADS_MAX];
 
@@ -249,7 +248,6 @@ static unsigned compare_all(const char *name, bool is_bounded, unsigned programs
         mc_options options = {
             .mode = is_bounded ? MC_BOUNDED : MC_FULL, .preemptions = i % 3, .stale = i / 3 % 3};
         random_state = seed * 1000003 + i;
-        words = memory[i % PLACES];
         unsigned threads = generate(is_bounded);
         mc_result reduced = explore(threads, options, false, reduced_set, &reduced_count);
         mc_result all = explore(threads, options, true, all_set, &all_count);
