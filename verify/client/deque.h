@@ -20,8 +20,8 @@
  * operations to reach, one thread prepares it before the others start; in that script s steals, and
  * e finds nothing to steal.
  *
- *     each entry  is obtained once; its data is plain, so the checker finds a race for it; nobody
- *                 obtains an entry that was refused
+ *     each entry  is obtained once; its data is plain, so the checker finds a race for it; no
+ *                 thread obtains an entry that was refused
  *     pop         returns the newest, or the oldest, that was not stolen; false only if thieves
  *                 have, or are about to have, all the others
  *     steal       returns the oldest, where that is promised: all entries before a stolen one were

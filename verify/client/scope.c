@@ -84,7 +84,7 @@ static int wait_for_inner(filch_frame *f, void *what)
     return 0;
 }
 
-/* ---- who opens and closes -------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void open_scope(filch_frame *f, filch_scope_options options)
 {

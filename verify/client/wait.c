@@ -92,7 +92,7 @@ static void wait_often(void)
     mc_check(filch_load_relaxed(&resumed) == parked_count, "as often as it parked, and no more");
 }
 
-/* ---- those who end it ------------------------------------------------------------------------ */
+/* ---- ending the wait ------------------------------------------------------------------------- */
 
 static void resume(filch_wait_result result)
 {
