@@ -342,8 +342,12 @@ static bool count_execution(double since)
     return true;
 }
 
-static void explore(unsigned preemptions)
+/* Returns false if bounded search has met a shared word that it did not know, and must begin again. */
+static bool explore(unsigned preemptions)
 {
+    const unsigned known_count = mc_share_count();
+    const bool is_last = mc.options.mode == MC_BOUNDED && preemptions == mc.options.preemptions;
+    bool is_complete = true;
     double since = seconds() - mc.result.seconds;
     uint64_t runs = mc.options.runs ? mc.options.runs : 1000;
     bool has_more;
@@ -352,25 +356,22 @@ static void explore(unsigned preemptions)
     do {
         run_execution();
         has_more = count_execution(since);
-        if (has_more)
+        is_complete = !is_last || mc.result.verdict != MC_OK || mc_share_count() == known_count;
+        if (has_more && is_complete)
             has_more = mc.options.mode == MC_RANDOM ? --runs > 0 : mc_explore_next();
-    } while (has_more);
+    } while (has_more && is_complete);
     mc.result.seconds = seconds() - since;
+    return is_complete;
 }
 
 /* Few preemptions first: they find most failures. The last search must know all shared words from
  * its start. */
 static void explore_bounded(void)
 {
-    unsigned shared_count;
-
     mc_share_begin();
     for (unsigned p = 0; p <= mc.options.preemptions && mc.result.verdict == MC_OK; p++)
-        do {
-            shared_count = mc_share_count();
-            explore(p);
-        } while (mc.result.verdict == MC_OK && p == mc.options.preemptions &&
-                 mc_share_count() > shared_count);
+        while (!explore(p))
+            ;
 }
 
 /* Run one execution again, with its trace. */
