@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleep and wake: src/sleep/README.md, with the loop of src/worker/steps.h, the slow halves of fork and join
- * (src/fork/fork.c) and the questions of the split stack (src/deque/split.h), under the names they have there, less filch_worker_ and filch_pool_.
+ * Sleep and wake: src/sleep/README.md, with the loop of src/worker/steps.h, the slow halves of fork
+ * and join (src/fork/fork.c) and the questions of the split stack (src/deque/split.h). Names are
+ * those of the code, without filch_worker_ and filch_pool_.
  *
- * A thread from outside submits JOBS tasks. Whoever runs a task forks and joins as it likes, until FORKS tasks were
- * forked in all. What is checked:
+ * A thread from outside submits JOBS tasks. A task forks and joins as it likes, until FORKS tasks
+ * were forked in all. The model checks:
  *
  *   no task is lost or run twice    assertions on slots and counts
- *   no wake-up is lost              the only end is the one where all sleep and all tasks were run: the
- *                                   thread from outside waits for it, and nobody else comes to help
- *   no task waits for a sleeper     any task may take as long as there is work in a queue and somebody idle to come for it; if
- *                                   that one sleeps on, all ends there
- *   a private task is asked for     the same with -DASKED, for tasks that are private to a strand that nobody has asked
+ *   no wake-up is lost              the only end is the one where all sleep and all tasks were run:
+ *                                   the thread from outside waits for it, and no other thread helps
+ *   no task waits for a sleeper     any task may run while there is work in a queue and an idle
+ *                                   worker to take it; if that worker sleeps on, all ends there
+ *   a private task is asked for     the same with -DASKED, for tasks that are private to a strand
+ *                                   that no worker has asked
  *   every task is run, all sleep    `ltl quiet`, under weak fairness
  */
 #ifndef WORKERS
@@ -33,9 +35,9 @@
 
 #include "sleep.pml"
 
-mtype = { FREE, PENDING, TAKEN, AWAITED, DONE }; /* filch_slot.state; TAKEN is PENDING after a steal */
+mtype = { FREE, PENDING, TAKEN, AWAITED, DONE }; /* filch_slot.state; TAKEN: stolen */
 
-#define JOB 255 /* what a strand runs that came from outside; else the stolen slot, plus 1 */
+#define JOB 255 /* the task of a strand, if it came from outside; else the stolen slot, plus 1 */
 
 typedef Strand {
     byte task;   /* NONE: the strand is free */
@@ -60,7 +62,7 @@ byte submitted, forks_left = FORKS, done_count;
 #define public_count(s) (strand[s].split - strand[s].tail)
 #define idle_count (sleep.searchers + sleep.sleepers)
 
-/* An inline is a function of the same name. Where one returns early, it is a loop that is left by break. */
+/* An inline is a function of the same name. For an early return it is a loop, left by break. */
 
 /* ---- src/worker/pool.c ----------------------------------------------------------------------- */
 
@@ -85,7 +87,7 @@ inline filch_pool_notify()
     od
 }
 
-/* ---- src/fork/fork.c ---------------------------------------------------------------------------- */
+/* ---- src/fork/fork.c ------------------------------------------------------------------------- */
 
 /* Publish the slots below `count`. */
 inline serve(count)
@@ -150,7 +152,8 @@ inline fork()
     od
 }
 
-/* Its forker runs the newest task: it was private, or is again. What that forks is the strand's next fork. */
+/* The forker runs its newest task: it was private, or is again. A fork of that task is the strand's
+ * next fork. */
 inline run_here()
 {
     assert(my_newest == PENDING);
@@ -169,7 +172,7 @@ inline filch_split_reset()
     my.tail = my.forked
 }
 
-/* The split has moved down: fast limits stay fast, and a question stays asked. */
+/* The split has moved down: fast limits stay fast, and a question stays pending. */
 inline filch_split_set()
 {
     d_step {
@@ -215,9 +218,9 @@ inline join()
     od
 }
 
-/* ---- src/worker/steps.h -------------------------------------------------------------------------- */
+/* ---- src/worker/steps.h ----------------------------------------------------------------------- */
 
-/* A strand for the task: have_spare, prepare. Memory is plenty. */
+/* A strand for the task: have_spare, prepare. There is always memory. */
 inline prepare(what)
 {
     mine = 1;
@@ -228,8 +231,8 @@ inline prepare(what)
     my.task = what
 }
 
-/* In two steps: the exchange, here, and then the limits, in arm_asked. The limits of a strand that does not run are fast: run
- * makes them slow, and states that differ only in that are one. */
+/* Two steps: the exchange, here, and then the limits, in arm_asked. A strand that does not run has
+ * fast limits: run makes them slow, so states that differ only in that are one. */
 inline filch_split_ask(victim)
 {
     if
@@ -244,7 +247,8 @@ inline arm_asked()
     victim = STRANDS;
     do
     :: victim > 0 ->
-       strand[victim].armed = strand[victim].armed || ((asks >> victim) & 1 && strand[victim].task != NONE);
+       strand[victim].armed = strand[victim].armed ||
+           ((asks >> victim) & 1 && strand[victim].task != NONE);
        victim--
     :: else -> break
     od;
@@ -287,7 +291,7 @@ inline find(ask)
     }
 }
 
-/* Is there work that nobody has? The answer goes to `found`. */
+/* Is there work that no worker has? The answer goes to `found`. */
 inline look_everywhere(ask)
 {
     found = (inject > 0);
@@ -371,7 +375,7 @@ inline stop_searching()
 #endif
 }
 
-/* The strand has left its stack: from now on it is the thief's, or the child is complete. */
+/* The strand has left its stack: from now on it belongs to the thief, or the child is complete. */
 inline await_child()
 {
 #ifdef BUG_AWAITED_IS_STORED
@@ -391,7 +395,7 @@ inline await_child()
 #endif
 }
 
-/* Somebody is idle, and there is work to come for. A long task goes on until that is over. */
+/* A worker is idle, and there is work to take. A long task goes on until that is over. */
 #ifdef ASKED
 #define waits_for_thief(w)                                                                         \
     (shown[w] != NONE &&                                                                           \
@@ -404,7 +408,7 @@ inline await_child()
     (idle_count > 0 && (inject > 0 || waits_for_thief(0) || waits_for_thief(WORKERS / 2) ||        \
                         waits_for_thief(WORKERS - 1)))
 
-/* run: until the strand's task ends or waits. A strand that has forks comes back from wait_for_child. */
+/* Run the strand until its task ends or waits. A strand with forks comes from wait_for_child. */
 inline run_strand()
 {
     d_step {
@@ -435,7 +439,8 @@ inline run_strand()
            my.forked == 0 && my.task != JOB -> done_count++;
            assert(slot[my.task - 1] == TAKEN || slot[my.task - 1] == AWAITED);
            if
-           :: slot[my.task - 1] == AWAITED -> follow = (my.task - 1) / FORKS + 1 /* filch_strand_of */
+           :: slot[my.task - 1] == AWAITED -> /* filch_strand_of */
+               follow = (my.task - 1) / FORKS + 1
            :: else
            fi;
            slot[my.task - 1] = DONE
@@ -456,7 +461,7 @@ wait_for_child:
     await_child()
 }
 
-/* The seat is pushed, then all is looked at once more. */
+/* Push the seat, then look at everything once more. */
 inline go_to_bed()
 {
 #ifdef BUG_LOOK_BEFORE_PUSH
@@ -495,7 +500,7 @@ leave:
 work:
     run_strand();
     goto look;
-search: /* another round, which asks, or time is up */
+search: /* another round, which asks, or the time is up */
     if
     :: atomic {
            find(true);

@@ -2,19 +2,20 @@
 /*
  * The sleep word, the seats and their beds, function by function as in src/sleep/sleep.c.
  *
- * Included by idle.pml and termination.pml, which define WORKERS, and POOL_IS_THERE for what must hold whenever
- * somebody touches the pool. Processes 0 .. WORKERS-1 are the threads of the seats; the others come from outside.
+ * All other models include it. They define WORKERS, and POOL_IS_THERE, which must hold at every
+ * access to the pool. Processes 0 .. WORKERS-1 are the threads of the seats; the others come from
+ * outside.
  *
- * A step, d_step or atomic, is one access to memory that others may write, with whatever its process does alone
- * before the next. A loop that reads one word and swaps it is one step: a swap that fails has changed
- * nothing. filch_sleep_pop also reads the `next` of a seat, and only the epoch makes that the same as one step. With
- * -DFINE it is taken apart.
+ * A step, d_step or atomic, is one access to memory that other processes may write, with all that
+ * its process does alone before the next. A loop that reads one word and swaps it is one step: a
+ * swap that fails has changed nothing. filch_sleep_pop also reads the `next` of a seat, and only
+ * the epoch makes that equal to one step. -DFINE takes it apart.
  *
- * The epoch is not a number here, which would make the states endless, but what it is good for: `fresh` has
- * a bit for each process whose view of the word is of the current epoch, and raising the epoch clears them all. That
- * is a counter that never comes round.
+ * The epoch is not a number, which would make the states endless. `fresh` has a bit for each
+ * process whose view of the word is of the current epoch, and a new epoch clears them all. That is
+ * a counter that never wraps.
  */
-#define NONE 0 /* seats and strands are counted from 1 where there may be none, as in the word's top */
+#define NONE 0 /* where there may be none, seats and strands count from 1, as in the word's top */
 
 mtype = { EMPTY, ASLEEP, CALLED, ENDED }; /* enum filch_bed_state */
 
@@ -28,14 +29,14 @@ typedef Word { /* filch_sleep.word */
 Word sleep;                 /* pool->sleep */
 byte next[WORKERS];         /* filch_seat.next */
 mtype bed[WORKERS] = EMPTY; /* filch_seat.bed */
-bool in_futex[WORKERS];     /* the kernel's list of who sleeps on the bed */
+bool in_futex[WORKERS];     /* the kernel's list of sleepers on the bed */
 bool has_thread[WORKERS];   /* filch_worker.has_thread */
-bool on_stack[WORKERS];     /* for assertions: a seat is on one stack at most, and taken off by one */
+bool on_stack[WORKERS];     /* for assertions: on one stack at most, and taken by one process */
 
 #define SEARCHING 1 /* enum filch_sleep_role */
 #define RUNNING 0
 
-/* What a process has in its registers in filch_sleep_pop and its callers. */
+/* The registers of a process in filch_sleep_pop and its callers. */
 #ifdef FINE
 #define SLEEP_LOCALS byte seat, seen_searchers, seen_sleepers, seen_top, below
 #define coarse /* a step that -DFINE takes apart */
@@ -120,7 +121,7 @@ inline filch_sleep_pop(word, to, only_if_needed)
 {
     d_step { load_word(word) };
     do
-    :: d_step { /* nobody sleeps, or somebody searches already */
+    :: d_step { /* no thread sleeps, or one searches already */
            seen_top == NONE || (only_if_needed && seen_searchers > 0) -> forget_word(word);
            seat = NONE
        };
@@ -150,7 +151,7 @@ inline filch_sleep_pop(word, to, only_if_needed)
         if
         :: word.top == NONE || (only_if_needed && word.searchers > 0) -> seat = NONE
         :: else -> take_top(word, to, word.top, next[word.top - 1]);
-           next[seat - 1] = NONE /* nobody will read it: states that differ only in that are one */
+           next[seat - 1] = NONE /* no process reads it: states that differ only in that are one */
         fi
     }
 }
@@ -172,7 +173,9 @@ inline filch_seat_sleep(is_ended)
     };
 end_asleep:
     do
-    :: d_step { !in_futex[_pid] && bed[_pid] == ASLEEP -> in_futex[_pid] = true } /* looks and sleeps in one step */
+    :: d_step { !in_futex[_pid] && bed[_pid] == ASLEEP -> in_futex[_pid] = true } /* compares and
+                                                                                   * sleeps in one
+                                                                                   * step */
     :: d_step {
            !in_futex[_pid] && bed[_pid] != ASLEEP -> is_ended = (bed[_pid] == ENDED);
            bed[_pid] = EMPTY
@@ -181,7 +184,7 @@ end_asleep:
     od
 }
 
-/* Wake the thread of the `seat` that was taken off the stack, if it has one. */
+/* Wake the thread of `seat`, which was taken off the stack, if the seat has one. */
 inline filch_seat_call(how)
 {
     if
@@ -189,7 +192,7 @@ inline filch_seat_call(how)
            has_thread[seat - 1] && bed[seat - 1] == ASLEEP -> POOL_IS_THERE;
            bed[seat - 1] = how
        };
-       d_step { /* filch_futex_wake; it may come so late that it wakes the next sleep */
+       d_step { /* filch_futex_wake; it may come late and end the next sleep */
 #ifndef BUG_NO_FUTEX_WAKE
            in_futex[seat - 1] = false;
 #endif
@@ -204,7 +207,7 @@ inline filch_seat_call(how)
     fi
 }
 
-/* In pool.c. Everybody is asleep, and nobody has a thread. */
+/* In pool.c. All workers sleep, and none has a thread. */
 inline reset_seats()
 {
     seat = WORKERS;

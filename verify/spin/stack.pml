@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stack of seats alone: filch_sleep_pop and filch_sleep_push of src/sleep/sleep.c, step by step, with the epoch.
+ * The stack of seats alone: filch_sleep_pop and filch_sleep_push of src/sleep/sleep.c, step by
+ * step, with the epoch.
  *
- * PROCESSES threads take seats off the stack and push them back, ROUNDS times, and hold two at times. What is checked:
+ * PROCESSES threads take seats off the stack and push them back, ROUNDS times, and sometimes hold
+ * two. The model checks:
  *
- *   a seat is taken off by one      take_top and filch_sleep_push: only what is on the stack comes off, and only what is not
- *                                   goes on
- *   none is lost, the count is right    once all is done, all are on the stack
+ *   one process takes each seat         take_top and filch_sleep_push: only seats on the stack come
+ *                                       off, and only others go on
+ *   none is lost, the count is right    at the end, all seats are on the stack
  *
- * So filch_sleep_pop is as good as one step, and that is what the other models take it for.
+ * So filch_sleep_pop is as good as one step, and the other models use it as one.
  */
 #ifndef WORKERS
 #define WORKERS 3

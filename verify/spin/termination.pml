@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From submit to destroy: src/worker/pool.c, with the loop of src/worker/steps.h, under the names they have there, less filch_worker_ and filch_pool_.
+ * From submit to destroy: src/worker/pool.c, with the loop of src/worker/steps.h. Names are those of
+ * the code, without filch_worker_ and filch_pool_.
  *
- * The main thread submits SUBMITS tasks, which submit NESTED more between them. SUBMITTERS other threads submit one each, GUESTS call
- * filch_run and sit down on a seat if there is one, WAITERS call filch_pool_wait. The main thread destroys the pool when the
- * submitters and waiters have returned and the guests are in filch_run or have been. The task of a guest may fork one child, which
- * a worker may steal; then the guest leaves, and the thief goes on with its strand. With -DTHREADS_FAIL any thread may fail to start.
- * What is checked:
+ * The main thread submits SUBMITS tasks, which submit NESTED more between them. SUBMITTERS other
+ * threads submit one each. GUESTS call filch_run and take a seat if there is one. WAITERS call
+ * filch_pool_wait. The main thread destroys the pool when the submitters and waiters have returned
+ * and the guests are in filch_run or have been.
+ *
+ * The task of a guest may fork one child, which a worker may steal. Then the guest leaves, and the
+ * thief resumes its strand. With -DTHREADS_FAIL any thread may fail to start. The model checks:
  *
  *   destroy returns, and so do all      there is no other end; and `ltl ends`, under weak fairness
  *   no use, no task after the pool      POOL_IS_THERE, at every access; is_freed is set last
@@ -40,13 +43,15 @@ bool is_created, is_freed;
 
 mtype = { FREE, PENDING, TAKEN, AWAITED, DONE }; /* a child's slot, and, without TAKEN, a job */
 
-/* What a worker has found: the job of guest g is g, its child is CHILD + g, its strand that goes on is STRAND + g. */
+/* What a worker has found: g is the job of guest g, CHILD + g its child, STRAND + g its resumed
+ * strand. */
 #define SUBMITTED 10
 #define CHILD 20
 #define STRAND 30
 
 Word vacant;                                        /* pool->vacant */
-chan inject = [SUBMITS + NESTED + GUESTS + SUBMITTERS] of { byte }; /* pool->inject; its lock is never held between steps */
+/* pool->inject; its lock is never held between steps */
+chan inject = [SUBMITS + NESTED + GUESTS + SUBMITTERS] of { byte };
 byte shown[WORKERS];                                /* filch_worker.strand: whose job it runs */
 mtype child[GUESTS + 1] = FREE;
 mtype job[GUESTS + 1] = PENDING;
@@ -63,14 +68,14 @@ byte queued_or_running;
 bool is_started[WORKERS], is_ended[WORKERS];
 bool job_is_there[GUESTS + 1];
 
-/* An inline is a function of the same name. Where one returns early, it is a loop that is left by break. */
+/* An inline is a function of the same name. For an early return it is a loop, left by break. */
 
 #define LOCALS                                                                                     \
     byte mine, follow, k;                                                                          \
     bool found, was_last;                                                                          \
     SLEEP_LOCALS
 
-/* ---- src/worker/pool.c: waking ------------------------------------------------------------------ */
+/* ---- src/worker/pool.c: waking --------------------------------------------------------------- */
 
 inline filch_pool_notify()
 {
@@ -140,7 +145,8 @@ inline filch_pool_notify_if_work()
     fi
 }
 
-/* ---- src/worker/outside.c: who is counted ----------------------------------------------------------- */
+/* ---- src/worker/outside.c: pending jobs
+ * ------------------------------------------------------------ */
 
 inline filch_pool_begin()
 {
@@ -162,7 +168,7 @@ inline filch_pool_end()
            :: else
            fi
        };
-       /* filch_futex_wake: of all; needs only the address */
+       /* filch_futex_wake of all sleepers; needs only the address */
 #ifdef BUG_WAKE_ONE_WAITER
        pending_futex = pending_futex & (pending_futex - 1);
 #else
@@ -172,7 +178,7 @@ inline filch_pool_end()
     od
 }
 
-/* ---- src/worker/run.c: what runs on a strand ----------------------------------------------------- */
+/* ---- src/worker/run.c: what runs on a strand ------------------------------------------------- */
 
 /* The last touch of the job of filch_run. */
 inline finish_job(g)
@@ -194,8 +200,8 @@ inline finish_job(g)
     od
 }
 
-/* run_job for a job of filch_submit. A task that submits another leaves visit_if_no_threads to who runs it: that one
- * looks at the queue again. */
+/* run_job for a job of filch_submit. A task that submits another leaves visit_if_no_threads to its
+ * runner, which looks at the queue again. */
 inline run_submitted()
 {
 #ifdef BUG_END_BEFORE_TASK
@@ -221,7 +227,8 @@ inline run_submitted()
 #endif
 }
 
-/* run_job for the job of guest g, on the seat s: from its beginning, or from where it waited for its child. */
+/* run_job for the job of guest g, on the seat s: from its beginning, or after its wait for its
+ * child. */
 inline run_guests_job(g, s)
 {
     atomic {
@@ -282,7 +289,7 @@ inline run_child(g)
     }
 }
 
-/* ---- src/worker/worker.c: the loop --------------------------------------------------------------- */
+/* ---- src/worker/worker.c: the loop ----------------------------------------------------------- */
 
 inline find()
 {
@@ -296,7 +303,8 @@ inline find()
            do
            :: k < WORKERS ->
               if
-              :: mine == NONE && shown[k] != NONE && child[shown[k]] == PENDING -> child[shown[k]] = TAKEN;
+              :: mine == NONE && shown[k] != NONE && child[shown[k]] == PENDING ->
+                  child[shown[k]] = TAKEN;
                  mine = CHILD + shown[k]
               :: else
               fi;
@@ -308,7 +316,7 @@ inline find()
     }
 }
 
-/* run: what find has found, on the seat s */
+/* run: the job or strand of find, on the seat s */
 inline run_found(s)
 {
     if
@@ -362,7 +370,7 @@ inline give_seat()
 #endif
 }
 
-/* Where no thread can be started, those who come from outside do the work. */
+/* If no thread can be started, threads from outside do the work. */
 inline visit_if_no_threads()
 {
 #if defined(THREADS_FAIL) && !defined(BUG_NOBODY_VISITS)
@@ -394,7 +402,7 @@ inline visit_if_no_threads()
 #endif
 }
 
-/* Put a job into the inject queue, and see to it that somebody takes it. */
+/* Put a job into the inject queue, and make sure that a thread takes it. */
 inline filch_pool_inject(id)
 {
     atomic {
@@ -466,13 +474,14 @@ inline filch_pool_wait()
        atomic { /* filch_futex_wait */
            POOL_IS_THERE;
            if
-           :: seen_awaited && pending == seen_pending && mark -> pending_futex = pending_futex | (1 << _pid)
+           :: seen_awaited && pending == seen_pending && mark ->
+               pending_futex = pending_futex | (1 << _pid)
            :: else
            fi
        };
        !((pending_futex >> _pid) & 1)
     od;
-    atomic { /* put the mark away, unless something has come meanwhile */
+    atomic { /* remove the mark, unless a job has come meanwhile */
         if
         :: pending == 0 && is_awaited == seen_awaited -> is_awaited = false
         :: else
@@ -482,7 +491,7 @@ inline filch_pool_wait()
     }
 }
 
-/* ---- src/worker/pool.c: the end ------------------------------------------------------------------ */
+/* ---- src/worker/pool.c: the end -------------------------------------------------------------- */
 
 inline stop_threads()
 {
@@ -532,7 +541,7 @@ inline stop_threads()
 #endif
 }
 
-/* ---- the threads --------------------------------------------------------------------------------- */
+/* ---- the threads ----------------------------------------------------------------------------- */
 
 active [WORKERS] proctype filch_worker_main()
 {

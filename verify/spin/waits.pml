@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Going to sleep over strands that wait: src/sleep/README.md 2 and 7, with the loop of src/worker/steps.h, src/worker/timer.c,
- * src/worker/lookout.c and the wait word (src/strand/wait_word.h), under the names they have there, less filch_worker_ and filch_pool_.
+ * Going to sleep over strands that wait: src/sleep/README.md 2 and 7, with the loop of
+ * src/worker/steps.h, src/worker/timer.c, src/worker/lookout.c and the wait word
+ * (src/strand/wait_word.h). Names are those of the code, without filch_worker_ and filch_pool_.
  *
  * A thread from outside submits the tasks, one strand each:
  *
- *   SLEEPERS  wait until time is up: a timer that is due at 1 or 2
+ *   SLEEPERS  wait until the time is up: a timer that is due at 1 or 2
  *   WAITERS   wait for an event, with a timer that is due at 1, or without
- *   SETTERS   set the event, and end when the waiters have: somebody else must go on with those
- *   OTHERS    have other work to do, and end when those that wait have
+ *   SETTERS   set the event, and end after the waiters: another worker must run those
+ *   OTHERS    have other work to do, and end after the strands that wait
  *
- * If there is no setter, the thread from outside sets the event. Time passes by itself. With -DBEGUN the first worker has the first strand and, in its
- * queue, the last; with -DMANNED the last worker begins as the lookout. What is checked:
+ * If there is no setter, the thread from outside sets the event. Time passes by itself. With
+ * -DBEGUN the first worker has the first strand and, in its queue, the last. With -DMANNED the last
+ * worker begins as the lookout. The model checks:
  *
- *   no wake-up is lost     the only end is the one where all sleep and all tasks have ended: the thread from outside waits for it
- *   nobody sleeps beside a strand that may go on, or over a timer      the same: setters and others keep their workers until the rest is done
- *   a wait is ended once   assertions
+ *   no wake-up is lost          the only end is the one where all sleep and all tasks have ended:
+ *                               the thread from outside waits for it
+ *   no worker sleeps beside a   the same: setters and others keep their workers until the rest is
+ *   ready strand or a timer     done
+ *   a wait is ended once        assertions
  */
 #ifndef WORKERS
 #define WORKERS 2
@@ -32,7 +36,8 @@
 #ifndef OTHERS
 #define OTHERS 1
 #endif
-#define WAITING (SLEEPERS + WAITERS) /* these strands come first: sleepers, then waiters, setters, others */
+/* The order of strands: sleepers, waiters, setters, others. */
+#define WAITING (SLEEPERS + WAITERS)
 #define TASKS (WAITING + SETTERS + OTHERS)
 #define POOL_IS_THERE skip
 
@@ -49,20 +54,20 @@ mtype = { OVER, OPEN, PARKED }; /* filch_wait.word; OVER is ENDED */
 
 /* Strands are counted from 1, and sets of them are bits. */
 mtype wait_word[TASKS + 1] = OVER;
-bool has_begun[TASKS + 1]; /* it has waited once: what is left is to end */
+bool has_begun[TASKS + 1]; /* it has waited once, and now only ends */
 byte due[TASKS + 1];       /* its timer; 0: it has none in the wheel */
 byte inject;               /* pool->inject, ready: sets; their locks are never held between steps */
 byte ready;                /* pool->ready */
 byte own_ready[WORKERS];   /* worker->ready */
-byte given[WORKERS];       /* worker->next of one who sleeps: who takes the seat off the stack gives it a strand */
-byte listed;               /* who waits for the event */
+byte given[WORKERS];       /* worker->next of a sleeper, from the thread that pops its seat */
+byte listed;               /* strands that wait for the event */
 bool is_set;               /* the event */
 byte done;                 /* tasks that have ended */
 byte now;                  /* time: 0, 1, 2 */
 
 byte next_ns = NEVER, watched_ns = NEVER, watcher; /* filch_timers; watcher: plus 1 */
 byte lookout;                                      /* pool->lookout */
-bool came[WORKERS];                                /* to its loop since the lookout has looked: turn, looked_turn */
+bool came[WORKERS]; /* to its loop since the last look: turn, looked_turn */
 
 byte done_count;
 
@@ -78,7 +83,8 @@ byte done_count;
 #define SUBMITTED_LAST TASKS
 #endif
 #define waiting_are_done ((done & all_set(WAITING)) == all_set(WAITING))
-#define waiters_are_done ((done & (all_set(WAITING) & ~all_set(SLEEPERS))) == (all_set(WAITING) & ~all_set(SLEEPERS)))
+#define waiters_set (all_set(WAITING) & ~all_set(SLEEPERS))
+#define waiters_are_done ((done & waiters_set) == waiters_set)
 
 /* ---- src/worker/pool.c ----------------------------------------------------------------------- */
 
@@ -113,7 +119,7 @@ inline take_from(set)
     take_from_into(set, mine)
 }
 
-/* One strand that may go on is handed over to who sleeps, unless somebody searches; others are queued. */
+/* Hand one ready strand over to a sleeper, unless a worker searches; queue the others. */
 inline filch_pool_resume(strands)
 {
     do
@@ -145,7 +151,7 @@ inline filch_pool_resume(strands)
     od
 }
 
-/* ---- src/strand/wait_word.h -------------------------------------------------------------------------- */
+/* ---- src/strand/wait_word.h ----------------------------------------------------------------------- */
 
 /* End the wait of strand s. If it was parked, it goes into `to`. */
 inline filch_wait_end(s, to)
@@ -157,7 +163,7 @@ inline filch_wait_end(s, to)
     wait_word[s] = OVER
 }
 
-/* ---- src/worker/timer.c ------------------------------------------------------------------------- */
+/* ---- src/worker/timer.c ---------------------------------------------------------------------- */
 
 inline update_next()
 {
@@ -215,7 +221,7 @@ inline filch_timers_unwatch()
     }
 }
 
-/* Strands whose time is up go into pool->ready. */
+/* Put strands whose time is up into pool->ready. */
 inline filch_pool_fire_timers()
 {
     do
@@ -258,9 +264,9 @@ inline filch_pool_fire_timers()
     od
 }
 
-/* ---- src/worker/lookout.c ------------------------------------------------------------------------ */
+/* ---- src/worker/lookout.c -------------------------------------------------------------------- */
 
-/* A strand was put into our queue. */
+/* A strand was put into this worker's queue. */
 inline filch_lookout_notify()
 {
     if
@@ -293,7 +299,7 @@ inline filch_lookout_begin()
     }
 }
 
-/* `found` is is_lying. Whether a worker that came to its loop did so often enough to be busy is left open. */
+/* `found` is is_lying. The model leaves open whether a worker that came to its loop is busy. */
 inline filch_lookout_look()
 {
     atomic {
@@ -336,9 +342,10 @@ inline filch_lookout_look()
     fi
 }
 
-/* ---- src/worker/steps.h --------------------------------------------------------------------------- */
+/* ---- src/worker/steps.h ----------------------------------------------------------------------- */
 
-/* The ready strands of the others; a single one only if it has been lying there, which may be so or not. */
+/* The ready strands of the other workers; a single one only if it has been lying there, which is
+ * left open. */
 inline steal()
 {
     k = 1;
@@ -355,7 +362,7 @@ inline steal()
     k = 0
 }
 
-/* A strand to run, or none. Timers first: what they end is looked for after that. */
+/* A strand to run, or none. Timers first: the search then finds the strands they end. */
 inline find()
 {
     filch_pool_fire_timers();
@@ -372,7 +379,7 @@ inline find()
     }
 }
 
-/* The answer goes to `found`. With a lookout a single strand is its business. */
+/* The answer goes to `found`. A single strand is left to the lookout, if there is one. */
 inline look_everywhere()
 {
     d_step {
@@ -413,7 +420,7 @@ inline stop_searching()
     was_last = false
 }
 
-/* The strand has left its stack, and from now on is whose who ends the wait. */
+/* The strand has left its stack, and from now on belongs to the thread that ends its wait. */
 inline await_end()
 {
 #ifdef BUG_PARKED_IS_STORED
@@ -433,7 +440,7 @@ inline await_end()
 #endif
 }
 
-/* What the strand does until it waits or ends: has_waited says which. */
+/* Run the strand until it waits or ends: has_waited says which. */
 inline run_strand()
 {
     if
@@ -470,14 +477,15 @@ inline run_strand()
        waiters_are_done -> goto ends
     :: (is_sleeper(mine) || is_waiter(mine)) && has_begun[mine] ->
        assert(wait_word[mine] == OVER);
-       d_step { due[mine] = 0; listed = listed & ~set_of(mine) }; /* filch_timer_stop, off the list */
+       /* filch_timer_stop, off the list */
+       d_step { due[mine] = 0; listed = listed & ~set_of(mine) };
        goto ends
     :: !is_sleeper(mine) && !is_waiter(mine) && !is_setter(mine) ->
        waiting_are_done -> goto ends
     fi
 }
 
-/* All that are listed; those that are parked go into `to`. */
+/* All listed strands; parked ones go into `to`. */
 inline set_event(to)
 {
     d_step {
@@ -499,7 +507,7 @@ inline set_event(to)
     }
 }
 
-/* Until called, or time is up. */
+/* Until called, or until the time is up. */
 inline filch_seat_nap()
 {
     atomic {
@@ -511,10 +519,15 @@ inline filch_seat_nap()
 end_asleep:
     do
     :: d_step { !in_futex[_pid] && bed[_pid] == ASLEEP -> in_futex[_pid] = true }
-    :: d_step { !in_futex[_pid] && bed[_pid] != ASLEEP -> assert(bed[_pid] == CALLED); is_called = true; bed[_pid] = EMPTY };
+    :: d_step {
+           !in_futex[_pid] && bed[_pid] != ASLEEP -> assert(bed[_pid] == CALLED);
+           is_called = true;
+           bed[_pid] = EMPTY
+       };
        break
-    :: d_step { /* time is up; whoever calls in the last moment is heard */
-           in_futex[_pid] && ((until != NEVER && until <= now) || is_lookout) -> in_futex[_pid] = false;
+    :: d_step { /* the time is up; a call at the last moment counts */
+           in_futex[_pid] && ((until != NEVER && until <= now) || is_lookout) ->
+               in_futex[_pid] = false;
            if
            :: bed[_pid] == ASLEEP -> bed[_pid] = EMPTY
            :: else -> is_called = true; bed[_pid] = EMPTY
@@ -649,7 +662,7 @@ asleep:
     goto look
 }
 
-/* Submits the tasks, and ends the waits if none of them does. */
+/* Submits the tasks, and ends the waits if no task does. */
 active proctype outside()
 {
     byte fired, victim;
