@@ -342,7 +342,7 @@ static bool count_execution(double since)
     return true;
 }
 
-/* Returns false if bounded search has met a shared word that it did not know, and must begin again. */
+/* Returns false if bounded search has met an unknown shared word, and must begin again. */
 static bool explore(unsigned preemptions)
 {
     const unsigned known_count = mc_share_count();

@@ -218,7 +218,7 @@ inline join()
     od
 }
 
-/* ---- src/worker/steps.h ----------------------------------------------------------------------- */
+/* ---- src/worker/steps.h ---------------------------------------------------------------------- */
 
 /* A strand for the task: have_spare, prepare. There is always memory. */
 inline prepare(what)

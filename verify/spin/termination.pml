@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From submit to destroy: src/worker/pool.c, with the loop of src/worker/steps.h. Names are those of
- * the code, without filch_worker_ and filch_pool_.
+ * From submit to destroy: src/worker/pool.c, with the loop of src/worker/steps.h. Names are those
+ * of the code, without filch_worker_ and filch_pool_.
  *
  * The main thread submits SUBMITS tasks, which submit NESTED more between them. SUBMITTERS other
  * threads submit one each. GUESTS call filch_run and take a seat if there is one. WAITERS call

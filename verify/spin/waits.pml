@@ -151,7 +151,7 @@ inline filch_pool_resume(strands)
     od
 }
 
-/* ---- src/strand/wait_word.h ----------------------------------------------------------------------- */
+/* ---- src/strand/wait_word.h ------------------------------------------------------------------ */
 
 /* End the wait of strand s. If it was parked, it goes into `to`. */
 inline filch_wait_end(s, to)
@@ -342,7 +342,7 @@ inline filch_lookout_look()
     fi
 }
 
-/* ---- src/worker/steps.h ----------------------------------------------------------------------- */
+/* ---- src/worker/steps.h ---------------------------------------------------------------------- */
 
 /* The ready strands of the other workers; a single one only if it has been lying there, which is
  * left open. */
