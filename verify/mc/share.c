@@ -7,8 +7,8 @@
  * before operations at words that are shared in some execution.
  *
  * The search learns on the way which words these are. With the full number of preemptions, it
- * begins again whenever it meets one more. An execution that it left out cannot share a word that is still
- * unknown: up to the first operation that would, it equals an execution that was tried.
+ * begins again whenever it meets one more. An execution that it left out cannot share a word that
+ * is still unknown: up to the first operation that would, it equals an execution that was tried.
  *
  * Each program starts with no word known, so its executions do not depend on the programs before.
  *
