@@ -98,7 +98,7 @@ typedef enum filch_steal_result {
 typedef FILCH_ATOMIC(const void *) filch_deque_owner;
 
 /* Opens every call of the owner. d->owner is a filch_deque_owner, initially NULL. */
-#if defined(NDEBUG) || defined(FILCH_MODEL)
+#ifdef NDEBUG
 #define FILCH_DEQUE_OWNER_CALL(d) ((void)0)
 #else
 #define FILCH_DEQUE_OWNER_CALL(d)                                                                  \

@@ -55,9 +55,9 @@ typedef enum filch_deque_kind {
 
 /* Which victim a worker without work tries first. */
 typedef enum filch_victim_policy {
-    FILCH_VICTIM_LAST,   /* the victim that had work last time, then at random */
-    FILCH_VICTIM_RANDOM, /* at random: the time bound is proved for this policy */
-    FILCH_VICTIM_FIRST,  /* the next worker by number: the simplest policy */
+    FILCH_VICTIM_LAST,   /* the victim of the last steal, or at random if there was none */
+    FILCH_VICTIM_RANDOM, /* at random, as in the proofs of the time bound */
+    FILCH_VICTIM_FIRST,  /* the next worker by number */
 } filch_victim_policy;
 
 /*

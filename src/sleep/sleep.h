@@ -58,7 +58,7 @@ bool filch_sleep_search(filch_sleep *sleep, unsigned searcher_limit);
  * another worker should search. */
 bool filch_sleep_found(filch_sleep *sleep);
 
-/* Announce that seat `index` sleeps. After this, and before filch_seat_sleep, look at all work once
+/* Announce that seat `index` sleeps. After this, and before filch_seat_nap, look at all work once
  * more. */
 void filch_sleep_push(filch_sleep *sleep, unsigned index, enum filch_sleep_role from);
 
@@ -77,12 +77,6 @@ bool filch_seat_go_away(filch_seat *seat);
 
 /* Stop sleeping elsewhere. FILCH_BED_EMPTY: no thread has called; then as after a nap. */
 enum filch_bed_state filch_seat_come_back(filch_seat *seat);
-
-/* Sleep without a timeout. False: the thread shall exit. */
-static inline bool filch_seat_sleep(filch_seat *seat)
-{
-    return filch_seat_nap(seat, NULL) != FILCH_BED_ENDED;
-}
 
 /* Wake the thread of a seat that was taken off the stack. `call` is FILCH_BED_CALLED or
  * FILCH_BED_ENDED. */

@@ -88,7 +88,7 @@ static void work(filch_worker *worker, filch_strand *strand)
         filch_worker_shelve_spare(worker);
         filch_sleep_push(&pool->sleep, worker->index, FILCH_ROLE_RUNNING);
         filch_pool_notify_if_work(pool);
-        filch_seat_sleep(&worker->seat);
+        filch_seat_nap(&worker->seat, NULL);
         filch_sleep_found(&pool->sleep);
     }
 }
@@ -101,7 +101,7 @@ static void first_worker(void)
 /* This worker was asleep: setup has pushed its seat. */
 static void second_worker(void)
 {
-    filch_seat_sleep(&pool->workers[1]->seat);
+    filch_seat_nap(&pool->workers[1]->seat, NULL);
     filch_sleep_found(&pool->sleep);
     work(pool->workers[1], NULL);
 }

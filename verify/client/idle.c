@@ -158,7 +158,7 @@ static void go_to_sleep(void)
     while (is_lookout)
         is_lookout = filch_lookout_look(worker);
     if (until_ns == FILCH_NEVER_NS)
-        filch_seat_sleep(&worker->seat);
+        filch_seat_nap(&worker->seat, NULL);
     is_over = true;
 }
 
@@ -170,7 +170,7 @@ static void sleep_without(filch_worker *worker, enum filch_sleep_role role)
     filch_sleep_push(&pool->sleep, worker->index, role);
     if (!filch_worker_look_once_more(worker, may_run))
         filch_pool_refuse(pool, 0);
-    filch_seat_sleep(&worker->seat);
+    filch_seat_nap(&worker->seat, NULL);
     is_over = true;
 }
 
@@ -198,7 +198,7 @@ static void look_out(void)
 
     while (filch_lookout_look(worker))
         ;
-    filch_seat_sleep(&worker->seat);
+    filch_seat_nap(&worker->seat, NULL);
     is_over = true;
 }
 
@@ -209,7 +209,7 @@ static void leave_searchers(void)
 
 static void sleep_on(void)
 {
-    filch_seat_sleep(&pool->workers[2]->seat);
+    filch_seat_nap(&pool->workers[2]->seat, NULL);
     is_over = true;
 }
 

@@ -316,7 +316,7 @@ static void work(void)
     filch_worker *worker = pool->workers[mc_self() - 1];
 
     if (!worker->next)
-        filch_seat_sleep(&worker->seat);
+        filch_seat_nap(&worker->seat, NULL);
     filch_worker_main(worker);
 }
 

@@ -56,7 +56,7 @@ static void sleeper(unsigned seat)
     for (int i = 0; i < TURNS; i++) {
         turns[seat]++;
         push(seat);
-        mc_check(filch_seat_sleep(&room[seat]), "nobody was told to end");
+        mc_check(filch_seat_nap(&room[seat], NULL) == FILCH_BED_CALLED, "nobody was told to end");
         count(&called, (int)seat, false);
     }
     turns[seat]++;

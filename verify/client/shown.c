@@ -138,7 +138,7 @@ static void sleeper(void)
                          searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
         filch_pool_notify_if_work(pool);
         filch_store_release(&has_looked, 1);
-        filch_seat_sleep(&worker->seat);
+        filch_seat_nap(&worker->seat, NULL);
         searching = looks = true;
     }
     filch_store_release(&has_looked, 1);

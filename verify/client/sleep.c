@@ -115,7 +115,7 @@ static void work(void)
             filch_pool_notify_if_work(pool);
         }
         is_asleep = false;
-        if (!filch_seat_sleep(&worker->seat))
+        if (filch_seat_nap(&worker->seat, NULL) == FILCH_BED_ENDED)
             return;
         searching = true;
     }

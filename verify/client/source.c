@@ -209,7 +209,7 @@ static void rest(filch_worker *worker, bool is_lookout)
     /* relaxed: as in filch_worker_main. */
     while (is_lookout && filch_load_relaxed(&worker->seat.bed) == FILCH_BED_EMPTY)
         is_lookout = filch_lookout_look(worker);
-    filch_seat_sleep(&worker->seat);
+    filch_seat_nap(&worker->seat, NULL);
     is_over = true;
 }
 
@@ -258,7 +258,7 @@ static void leave_seat(void)
 
 static void sleep_without_seat(void)
 {
-    filch_seat_sleep(&pool->workers[1]->seat);
+    filch_seat_nap(&pool->workers[1]->seat, NULL);
     is_over = true;
 }
 
@@ -275,7 +275,7 @@ static void leave_lookout_with_strand(void)
 
 static void sleep_on(void)
 {
-    filch_seat_sleep(&pool->workers[2]->seat);
+    filch_seat_nap(&pool->workers[2]->seat, NULL);
     is_over = true;
 }
 

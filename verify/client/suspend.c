@@ -163,7 +163,7 @@ static void work(void)
     filch_worker *worker = pool->workers[mc_self() - 1];
 
     if (is_asleep(worker->index))
-        filch_seat_sleep(&worker->seat);
+        filch_seat_nap(&worker->seat, NULL);
     else if (has_ready)
         filch_pool_notify(pool, worker); /* for the strands in its queue */
     filch_worker_main(worker);
@@ -270,7 +270,7 @@ static void sleep_unless_parked(void)
 {
     filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
     if (filch_parked_is_empty(&pool->workers[0]->parked))
-        filch_seat_sleep(&pool->workers[1]->seat);
+        filch_seat_nap(&pool->workers[1]->seat, NULL);
 }
 
 /* The strand goes on, and waits again, on another worker. */

@@ -75,7 +75,7 @@ static void first(void)
 
 static void second(void)
 {
-    filch_seat_sleep(&pool->workers[1]->seat);
+    filch_seat_nap(&pool->workers[1]->seat, NULL);
     filch_worker_main(pool->workers[1]);
 }
 

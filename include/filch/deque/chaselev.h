@@ -126,20 +126,16 @@ FILCH_INLINE filch_chaselev_array *filch_chaselev_array_create(uint64_t capacity
     return a;
 }
 
-/* madvise(): <sys/mman.h> does not declare it in strict C11. */
-#ifndef FILCH_MODEL
-int filch_chaselev_madvise(void *memory, size_t bytes, int advice) __asm__("madvise");
-#endif
+/* How the memory of an array that has been replaced returns to the system. Its addresses stay
+ * mapped: late thieves may still read it, and then read zero. A program may define its own. */
+#ifndef FILCH_CHASELEV_GIVE_BACK
+#define FILCH_CHASELEV_GIVE_BACK(a) filch_chaselev_array_give_back(a)
 
-/* Return the memory of an array to the system, but keep its addresses: late thieves may still read
- * it, and then read zero. */
+/* madvise(): <sys/mman.h> does not declare it in strict C11. */
+int filch_chaselev_madvise(void *memory, size_t bytes, int advice) __asm__("madvise");
+
 FILCH_INLINE void filch_chaselev_array_give_back(filch_chaselev_array *a)
 {
-#ifdef FILCH_MODEL
-    /* relaxed: models how the kernel clears the pages, slot by slot. */
-    for (uint64_t i = 0; i <= a->mask; i++)
-        filch_store_relaxed(filch_chaselev_slot_at(a, i), (filch_entry)0);
-#else
     const uintptr_t page = (uintptr_t)64 << 10; /* the largest page size */
     const int dontneed = 4;                     /* MADV_DONTNEED */
     uintptr_t begin = ((uintptr_t)(a + 1) + page - 1) / page * page;
@@ -148,8 +144,8 @@ FILCH_INLINE void filch_chaselev_array_give_back(filch_chaselev_array *a)
     /* Failure is harmless: locked memory, for example, just stays. */
     if (begin < end)
         (void)filch_chaselev_madvise((void *)begin, end - begin, dontneed);
-#endif
 }
+#endif
 
 /* Switch to array `to`. It has room for the entries [t, b) and one more, if top is t. */
 FILCH_INLINE void filch_chaselev_use_array(filch_chaselev *d, filch_chaselev_array *to, uint64_t t,
@@ -174,7 +170,7 @@ FILCH_DEQUE_COLD void filch_chaselev_shrink(filch_chaselev *d, filch_chaselev_ar
     /* Keep the pages of `a` itself: thieves may be about to steal from it. Besides, a deque that
      * grows to the same size again and again would pay for those pages each time. */
     if (a->larger)
-        filch_chaselev_array_give_back(a->larger);
+        FILCH_CHASELEV_GIVE_BACK(a->larger);
 }
 
 /* Index `b` is at the limit: read top again. Then shrink, grow, or just move the limit. */
