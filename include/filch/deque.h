@@ -8,10 +8,10 @@
  *
  *     filch_chaselev d;
  *     filch_chaselev_init(&d, 0);
- *     filch_chaselev_push(&d, task);                            the owner
+ *     filch_chaselev_push(&d, task);                          // the owner
  *     if (filch_chaselev_pop(&d, &task))
  *         ...
- *     if (filch_chaselev_steal(&d, &task) == FILCH_STEAL_WON)   a thief
+ *     if (filch_chaselev_steal(&d, &task) == FILCH_STEAL_WON) // a thief
  *         ...
  *     filch_chaselev_fini(&d);
  *

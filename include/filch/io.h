@@ -2,7 +2,7 @@
 /*
  * Input and output for tasks: calls that look blocking, but suspend the task and not its thread.
  *
- *     FILCH_TASK(int, serve, (int, fd))                    one connection
+ *     FILCH_TASK(int, serve, (int, fd))                    // one connection
  *     {
  *         char buffer[4096];
  *         ssize_t got, err = 0;
@@ -38,10 +38,10 @@
  *   a deadline, and have several in flight:
  *
  *     filch_op op = filch_op_recv(fd, buffer, sizeof buffer, 0);
- *     ssize_t got = filch_op_run(f, &op, filch_after_ms(500));             with a deadline
+ *     ssize_t got = filch_op_run(f, &op, filch_after_ms(500)); // with a deadline
  *
  *     filch_op in = filch_op_pread(from, a, n, offset), out = filch_op_pwrite(to, b, n, offset);
- *     filch_op_start(f, &in);                                              both at once
+ *     filch_op_start(f, &in);                                  // both at once
  *     filch_op_start(f, &out);
  *     ssize_t got = filch_op_wait(f, &in, FILCH_NO_DEADLINE);
  *     ssize_t put = filch_op_wait(f, &out, FILCH_NO_DEADLINE);

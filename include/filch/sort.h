@@ -9,8 +9,8 @@
  *         return (x->price > y->price) - (x->price < y->price);
  *     }
  *
- *     filch_sort(FILCH_HERE, offers, count, sizeof *offers, by_price, NULL);        in a task
- *     filch_pool_sort(pool, offers, count, sizeof *offers, by_price, NULL);         anywhere
+ *     filch_sort(FILCH_HERE, offers, count, sizeof *offers, by_price, NULL); // in a task
+ *     filch_pool_sort(pool, offers, count, sizeof *offers, by_price, NULL);  // anywhere
  *
  *                        order of equals   memory         time by one worker   longest chain
  *     filch_sort         any               none           O(n log n)           O(n / workers)
