@@ -18,6 +18,8 @@
  *
  * FILCH_TASK(result, name, (type, argument)...) opens a function of up to 16 arguments. Each pair
  * stands in brackets; its type is neither const nor an array. The result has any type, also void.
+ * The function is static. For other files, write a function that calls it by FILCH_RUN or, with a
+ * frame, by FILCH_CALL_ON; or put the whole task into a header.
  *
  * Inside a task:
  *
