@@ -180,6 +180,6 @@ FILCH_API filch_frame *filch_join(filch_frame *f, filch_frame *mark);
     (FILCH_IMPL_CHECK_COPY(FILCH_IMPL_OF(_forked, __VA_ARGS__)),                                   \
      FILCH_IMPL_OF(_submit, __VA_ARGS__)((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 #define FILCH_FUTURE_SUBMIT(pool, future, ...)                                                     \
-    FILCH_IMPL_OF(_future_submit, __VA_ARGS__)((pool), (future)FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
+    FILCH_IMPL_OF(_future_start, __VA_ARGS__)((pool), (future)FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
 
 #endif

@@ -137,6 +137,12 @@ FILCH_TASK(int, seven)
     return 7;
 }
 
+/* The names that a task declares do not collide with those of a task that is named so. */
+FILCH_TASK(int, seven_future)
+{
+    return FILCH_CALL(seven);
+}
+
 TEST(a_typed_future_has_the_result_of_its_task)
 {
     for (size_t i = 0; i < COUNT_OF(worker_counts); i++) {
@@ -165,6 +171,22 @@ TEST(a_typed_future_has_the_result_of_its_task)
         assert_int_equal(without_arguments.result, 7);
         watched_pool_destroy(pool);
     }
+}
+
+TEST(a_task_may_be_named_like_the_future_of_another)
+{
+    filch_pool *pool = watched_pool_of(2);
+    seven_future one;
+    seven_future_future other;
+
+    assert_int_equal(FILCH_FUTURE_SUBMIT(pool, &one, seven), 0);
+    assert_int_equal(FILCH_FUTURE_SUBMIT(pool, &other, seven_future), 0);
+    assert_int_equal(FILCH_SUBMIT(pool, seven_future), 0);
+
+    assert_int_equal(filch_future_get(NULL, &one.future, NULL), 0);
+    assert_int_equal(filch_future_get(NULL, &other.future, NULL), 0);
+    assert_int_equal(one.result + other.result, 14);
+    watched_pool_destroy(pool);
 }
 
 static void submit_inside(filch_frame *f, void *arg)
@@ -201,6 +223,7 @@ int main(void)
         cmocka_unit_test(a_pool_is_not_destroyed_before_its_submitted_futures_are_complete),
         cmocka_unit_test(a_task_that_gets_no_stack_completes_its_future_with_enomem),
         cmocka_unit_test(a_typed_future_has_the_result_of_its_task),
+        cmocka_unit_test(a_task_may_be_named_like_the_future_of_another),
         cmocka_unit_test(a_task_may_submit_to_its_own_pool_and_wait),
         cmocka_unit_test(a_typed_future_needs_a_pool),
     };

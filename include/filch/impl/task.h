@@ -166,7 +166,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         () name##_body(filch_f, filch_f FILCH_IMPL_EACH(FILCH_IMPL_IN_CHILD, __VA_ARGS__));        \
         return 0;                                                                                  \
     }                                                                                              \
-    static inline __attribute__((unused)) int name##_future_submit(                                \
+    static inline __attribute__((unused)) int name##_future_start(                                 \
         filch_pool *filch_in,                                                                      \
         name##_future *filch_child FILCH_IMPL_EACH(FILCH_IMPL_PARAM, __VA_ARGS__))                 \
     {                                                                                              \
