@@ -55,6 +55,7 @@ typedef struct call {
     filch_op *op;
     uint64_t deadline_ns;
     int own_fd;         /* a duplicate of op->fd, for this call only; -1: there is none */
+    int own_fd2;        /* the same of op->fd2, if that is a directory */
     filch_epoll *epoll; /* keeps op->fd from being closed during the call; NULL: nothing does */
 } call;
 
@@ -64,15 +65,19 @@ static int call_on_thread(void *arg)
 {
     const call *c = arg;
     filch_op *op = c->op;
-    int fd = op->fd;
+    int fd = op->fd, fd2 = op->fd2;
 
     op->result = begin_use(c->io, c->epoll, op);
     if (op->result)
         return 0;
     op->fd = c->own_fd >= 0 ? c->own_fd : fd;
+    if (c->own_fd2 >= 0)
+        op->fd2 = c->own_fd2;
     op->result = filch_op_has(op, FILCH_TRAIT_OPENS) ? filch_op_open(op)
                                                      : filch_op_call_until(op, c->deadline_ns);
     op->fd = fd;
+    if (c->own_fd2 >= 0)
+        op->fd2 = fd2;
     end_use(c->epoll, op);
     return 0;
 }
@@ -91,7 +96,12 @@ static int duplicate(int fd)
  * begun with the call, the call is not made. */
 static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
-    call c = {.io = io, .op = op, .deadline_ns = deadline_ns, .own_fd = duplicate(op->fd)};
+    bool has_two_dirs = filch_op_has(op, FILCH_TRAIT_TWO_DIRS) && op->fd2 >= 0;
+    call c = {.io = io,
+              .op = op,
+              .deadline_ns = deadline_ns,
+              .own_fd = duplicate(op->fd),
+              .own_fd2 = has_two_dirs ? duplicate(op->fd2) : -1};
 
     /* Without a duplicate it is a file. It waits for a disk, and a close can wait for that. A
      * terminal may be stopped for ever. */
@@ -112,6 +122,8 @@ static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t d
     filch_io_count_op(io->pool, op, -1u);
     if (c.own_fd >= 0)
         close(c.own_fd);
+    if (c.own_fd2 >= 0)
+        close(c.own_fd2);
 }
 
 /* ---- RETRY ----------------------------------------------------------------------------------- */

@@ -111,11 +111,11 @@ static int make_room(filch_epoll *epoll, int fd)
     return 0;
 }
 
-/* Under the lock: for both sides of a splice, whose tries are counted at both. */
+/* Under the lock: for both descriptors of an operation, whose tries are counted at both. */
 static int make_room_for(filch_epoll *epoll, const filch_op *op)
 {
     int err = make_room(epoll, op->fd);
-    return err || !filch_op_has(op, FILCH_TRAIT_TWO_FDS) ? err : make_room(epoll, op->fd2);
+    return err || filch_op_second_fd(op) < 0 ? err : make_room(epoll, op->fd2);
 }
 
 /* Under the lock: remove it from the list of this descriptor. False: it is not there. */
@@ -319,7 +319,7 @@ int filch_epoll_begin_try(filch_epoll *epoll, const filch_op *op)
     int err = filch_io_has_closed(epoll->io, op) ? -ECANCELED : make_room_for(epoll, op);
     if (!err)
         epoll->places[op->fd].tries++;
-    if (!err && filch_op_has(op, FILCH_TRAIT_TWO_FDS))
+    if (!err && filch_op_second_fd(op) >= 0)
         epoll->places[op->fd2].tries++;
     filch_lock_release(&epoll->lock);
     return err;
@@ -330,7 +330,7 @@ void filch_epoll_end_try(filch_epoll *epoll, const filch_op *op)
     FILCH_ENDED(ended);
 
     end_tries(epoll, op->fd, &ended);
-    if (filch_op_has(op, FILCH_TRAIT_TWO_FDS))
+    if (filch_op_second_fd(op) >= 0)
         end_tries(epoll, op->fd2, &ended);
     filch_pool_resume(epoll->pool, ended.first);
 }

@@ -225,9 +225,9 @@ void filch_io_count(filch_pool *pool, int fd, uint32_t change)
 void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change)
 {
     bool is_splice = filch_op_has(op, FILCH_TRAIT_TWO_FDS);
-    const int fds[] = {op->fd, op->fd2};
+    const int fds[] = {op->fd, filch_op_second_fd(op)};
 
-    for (unsigned i = 0; i < 1u + is_splice; i++) {
+    for (unsigned i = 0; i < 2; i++) {
         filch_fd *known = filch_io_fd(filch_io_get(pool), fds[i]);
         filch_io_count(pool, fds[i], change);
         /* relaxed: as above. */
@@ -238,8 +238,7 @@ void filch_io_count_op(filch_pool *pool, const filch_op *op, uint32_t change)
 
 uint32_t filch_io_closings(filch_io *io, const filch_op *op)
 {
-    const filch_fd *fd = filch_io_fd(io, op->fd),
-                   *fd2 = filch_op_has(op, FILCH_TRAIT_TWO_FDS) ? filch_io_fd(io, op->fd2) : NULL;
+    const filch_fd *fd = filch_io_fd(io, op->fd), *fd2 = filch_io_fd(io, filch_op_second_fd(op));
     /* relaxed: a close counts before it sends its request. The lock of an inbox, or of epoll's
      * lists, brings us the count with the request. */
     return (fd ? filch_load_relaxed(&fd->closings) : 0) +

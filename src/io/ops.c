@@ -30,11 +30,11 @@ ROW(OPEN,     open,     open,     open,    none,       open,    0,              
 ROW(CLOSE,    close,    close,    never,   none,       nothing, 0,                 WAIT,            T(CLOSES) | T(ONCE) | T(FINAL)) \
 ROW(STATX,    statx,    statx,    statx,   none,       nothing, 0,                 QUICK,           0)                              \
 ROW(FSYNC,    fsync,    never,    fsync,   none,       nothing, 0,                 WAIT,            0)                              \
-ROW(RENAME,   rename,   never,    rename,  none,       nothing, 0,                 WAIT,            0)                              \
+ROW(RENAME,   rename,   never,    rename,  none,       nothing, 0,                 WAIT,            T(TWO_DIRS))                    \
 ROW(UNLINK,   unlink,   never,    unlink,  none,       nothing, 0,                 WAIT,            0)                              \
 ROW(MKDIR,    mkdir,    never,    mkdir,   none,       nothing, 0,                 WAIT,            0)                              \
 ROW(GETDENTS, getdents, never,    never,   none,       nothing, 0,                 QUICK,           0)                              \
-ROW(LINK,     link,     never,    link,    none,       nothing, 0,                 WAIT,            0)
+ROW(LINK,     link,     never,    link,    none,       nothing, 0,                 WAIT,            T(TWO_DIRS))
 /* clang-format on */
 
 const filch_op_row filch_op_rows[FILCH_OP_COUNT] = {

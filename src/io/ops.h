@@ -67,6 +67,7 @@ enum filch_trait {
     FILCH_TRAIT_ONCE = 1 << 7,        /* the call is not repeated after -EINTR or -EAGAIN */
     FILCH_TRAIT_FINAL = 1 << 8,       /* does not wait: any result of its try is final */
     FILCH_TRAIT_RETRIED = 1 << 9,     /* without events no thread may wait for it: RETRY */
+    FILCH_TRAIT_TWO_DIRS = 1 << 10,   /* fd2 is the directory of its second path */
 };
 
 typedef struct filch_op_row {
@@ -90,6 +91,13 @@ static inline const filch_op_row *filch_op_row_of(const filch_op *op)
 static inline bool filch_op_has(const filch_op *op, enum filch_trait trait)
 {
     return filch_op_row_of(op)->traits & trait;
+}
+
+/* The descriptor that it uses besides `fd`; negative: none. */
+static inline int filch_op_second_fd(const filch_op *op)
+{
+    const unsigned two = FILCH_TRAIT_TWO_FDS | FILCH_TRAIT_TWO_DIRS;
+    return filch_op_row_of(op)->traits & two ? op->fd2 : -1;
 }
 
 const char *filch_op_name(const filch_op *op);

@@ -83,6 +83,51 @@ TEST(a_file_gets_a_second_name)
     link_files(NULL, NULL);
 }
 
+/* Open the subdirectory `name` of `at`, which is made. */
+static int make_subdirectory(filch_frame *f, int at, const char *name)
+{
+    CHECK(filch_mkdirat(f, at, name, 0700) == 0);
+    return filch_openat(f, at, name, O_RDONLY | O_DIRECTORY, 0);
+}
+
+static void close_second_directory(filch_frame *f, void *arg)
+{
+    bool renames = *(bool *)arg;
+    struct statx info;
+
+    int at = filch_open(f, directory, O_RDONLY | O_DIRECTORY, 0);
+    CHECK(at >= 0);
+    CHECK(filch_close(f, filch_openat(f, at, "one", O_WRONLY | O_CREAT, 0600)) == 0);
+    int meant = make_subdirectory(f, at, "meant"), other = make_subdirectory(f, at, "other");
+    CHECK(meant >= 0 && other >= 0);
+
+    filch_op op = renames ? filch_op_renameat(at, "one", meant, "two", 0)
+                          : filch_op_linkat(at, "one", meant, "two", 0);
+    CHECK(filch_op_start(f, &op) == 0);
+    CHECK(filch_close(f, meant) == 0);
+    CHECK(dup2(other, meant) == meant);
+    ssize_t result = filch_op_wait(f, &op, FILCH_NO_DEADLINE);
+    CHECK(result == 0 || result == -ECANCELED);
+    CHECK(filch_statx(f, other, "two", 0, STATX_TYPE, &info) == -ENOENT);
+
+    CHECK(filch_close(f, meant) == 0 && filch_close(f, other) == 0);
+    filch_unlinkat(f, at, "one", 0);
+    filch_unlinkat(f, at, "meant/two", 0);
+    CHECK(filch_unlinkat(f, at, "meant", AT_REMOVEDIR) == 0);
+    CHECK(filch_unlinkat(f, at, "other", AT_REMOVEDIR) == 0);
+    CHECK(filch_close(f, at) == 0);
+}
+
+/* Not on rings: there a close does not wait for an operation on a path. */
+TEST(no_file_gets_into_the_directory_that_has_a_closed_number)
+{
+    const char *way = getenv("FILCH_IO");
+    if (!way || strncmp(way, "uring", 5) == 0)
+        skip();
+    on_pools(close_second_directory, &(bool){false});
+    on_pools(close_second_directory, &(bool){true});
+}
+
 static void send_files(filch_frame *f, void *arg)
 {
     char path[64], buffer[100];
@@ -431,6 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_made_written_read_renamed_and_removed),
         cmocka_unit_test(a_file_gets_a_second_name),
+        cmocka_unit_test(no_file_gets_into_the_directory_that_has_a_closed_number),
         cmocka_unit_test(a_file_is_sent_to_a_socket_or_a_pipe),
         cmocka_unit_test(an_open_with_o_nonblock_does_not_wait),
         cmocka_unit_test(an_open_that_waits_for_a_lease_holds_up_no_worker),
