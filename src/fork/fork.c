@@ -55,7 +55,7 @@ void filch_publish(filch_frame *f)
 {
     filch_strand *strand = filch_strand_of(f);
     if (strand->kind)
-        filch_kind_fork(strand, f - 1);
+        filch_fork_slow(f - 1);
     else
         serve(strand, count_below(strand, f));
 }
@@ -101,12 +101,8 @@ bool filch_is_wanted(filch_frame *f)
     return false;
 }
 
-filch_slot *filch_fork_slow(filch_frame *f)
+filch_slot *filch_fork_split(filch_strand *strand, filch_frame *f)
 {
-    filch_strand *strand = filch_strand_of(f);
-
-    if (strand->kind)
-        return filch_kind_fork(strand, f);
     if (f >= strand->split.end)
         return strand->split.end;
     serve(strand, count_below(strand, f + 1));
@@ -136,13 +132,9 @@ filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark)
     return filch_fork_is_slow(room) ? filch_spawn_slow(room, mark) : room + 1;
 }
 
-bool filch_join_slow(filch_frame *f)
+bool filch_join_split(filch_strand *strand, filch_frame *f)
 {
-    filch_strand *strand = filch_strand_of(f);
     filch_split *split = &strand->split;
-
-    if (strand->kind)
-        return filch_kind_join(strand, f);
     uint32_t i = (uint32_t)(f - filch_split_slots(split));
 
     if (filch_split_is_armed(split))

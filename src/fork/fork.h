@@ -17,6 +17,11 @@ void filch_publish_all(filch_frame *f);
  * that has a worker. */
 void filch_publish_quietly(filch_frame *f);
 
+/* filch_fork_slow and filch_join_slow of a strand with the split stack. Those of all strands are in
+ * kinds.c, and call these. */
+filch_slot *filch_fork_split(filch_strand *strand, filch_frame *f);
+bool filch_join_split(filch_strand *strand, filch_frame *f);
+
 /* After a thief asked: are more workers idle than tasks are public? */
 bool filch_is_wanted(filch_frame *f);
 

@@ -210,26 +210,31 @@ FILCH_KIND_ROWS(COPY)
 #define CALLS(d, enumerator, ...) [enumerator] = {d##_fork, d##_fork_quietly, d##_join},
 static const calls calls_of[] = {FILCH_KIND_ROWS(CALLS)};
 
-/* Chase-Lev is inlined: most programs that do not use the split stack use it. */
-filch_slot *filch_kind_fork(filch_strand *strand, filch_frame *f)
-{
-    const filch_kind *kind = strand->kind;
-
-    if (kind == &filch_chaselev_kind)
-        return fork_on(&chaselev_kind, f, strand, false);
-    return calls_of[kind->which].fork(f, strand);
-}
-
 void filch_kind_fork_quietly(filch_strand *strand, filch_frame *f)
 {
     calls_of[strand->kind->which].fork_quietly(f, strand);
 }
 
-bool filch_kind_join(filch_strand *strand, filch_frame *f)
+/* ---- the slow halves, whatever the deque ----------------------------------------------------- */
+
+/* With other deques than the split stack every fork and every join comes here: so these need no
+ * stack frame, and Chase-Lev is inlined. Most programs that do not use the split stack use it. */
+filch_slot *filch_fork_slow(filch_frame *f)
 {
+    filch_strand *strand = filch_strand_of(f);
+    const filch_kind *kind = strand->kind;
+
+    if (kind == &filch_chaselev_kind)
+        return fork_on(&chaselev_kind, f, strand, false);
+    return kind ? calls_of[kind->which].fork(f, strand) : filch_fork_split(strand, f);
+}
+
+bool filch_join_slow(filch_frame *f)
+{
+    filch_strand *strand = filch_strand_of(f);
     const filch_kind *kind = strand->kind;
 
     if (kind == &filch_chaselev_kind)
         return join_on(&chaselev_kind, f, strand, chaselev_join_asked);
-    return calls_of[kind->which].join(f, strand);
+    return kind ? calls_of[kind->which].join(f, strand) : filch_join_split(strand, f);
 }

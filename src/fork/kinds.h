@@ -7,10 +7,8 @@
 
 #include "strand/strand.h"
 
-/* The slow fork and join, and a fork that wakes no worker. */
-filch_slot *filch_kind_fork(filch_strand *strand, filch_frame *f);
+/* A fork that wakes no worker. */
 void filch_kind_fork_quietly(filch_strand *strand, filch_frame *f);
-bool filch_kind_join(filch_strand *strand, filch_frame *f);
 
 /* A thief has asked: show thieves all tasks of the strand's deque, and wake a sleeper for them. */
 void filch_serve_deque(filch_strand *strand);
