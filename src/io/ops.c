@@ -1,41 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of operations: ops.h has what the columns mean.
+ * The table of operations as data, and the functions of rows that have nothing to do.
  */
 #include "io/ops.h"
 
-#include <fcntl.h>
 #include <linux/io_uring.h>
-
-/* clang-format off */
-#define T(trait) FILCH_TRAIT_##trait
-/*  code      call      try       fill     events      undo     dontwait           first
- *                      traits */
-#define OPS_TABLE(ROW)                                                                                                              \
-ROW(NONE,     none,     never,    never,   none,       nothing, 0,                 WAIT,            0)                              \
-ROW(READ,     transfer, transfer, read,    stream_in,  nothing, 0,                 TRY_AT_OFFSET,   T(TRANSFERS))                   \
-ROW(WRITE,    transfer, transfer, write,   stream_out, nothing, 0,                 WAIT,            T(TRANSFERS))                   \
-ROW(READV,    transfer, transfer, readv,   stream_in,  nothing, 0,                 TRY_AT_OFFSET,   T(TRANSFERS))                   \
-ROW(WRITEV,   transfer, transfer, writev,  stream_out, nothing, 0,                 WAIT,            T(TRANSFERS))                   \
-ROW(RECV,     recv,     recv,     recv,    in,         nothing, MSG_DONTWAIT,      TRY_IF_DONTWAIT, T(RECEIVES) | T(POLLS_FIRST))   \
-ROW(SEND,     send,     send,     send,    out,        nothing, MSG_DONTWAIT,      TRY,             0)                              \
-ROW(RECVMSG,  recv,     recv,     recvmsg, in,         nothing, MSG_DONTWAIT,      TRY_IF_DONTWAIT, T(RECEIVES))                    \
-ROW(SENDMSG,  sendmsg,  sendmsg,  sendmsg, out,        nothing, MSG_DONTWAIT,      TRY,             0)                              \
-ROW(ACCEPT,   accept,   accept,   accept,  in,         nothing, 0,                 WAIT,            T(MAKES_FD))                    \
-ROW(CONNECT,  connect,  connect,  connect, connect,    connect, O_NONBLOCK,        WAIT,            T(ONCE) | T(RETRIED))           \
-ROW(POLL,     poll,     poll,     poll,    poll,       nothing, 0,                 WAIT,            0)                              \
-ROW(SPLICE,   splice,   splice,   splice,  splice,     nothing, SPLICE_F_NONBLOCK, WAIT,            T(TWO_FDS))                     \
-ROW(SHUTDOWN, shutdown, shutdown, never,   none,       nothing, 0,                 TRY,             T(FINAL))                       \
-ROW(OPEN,     open,     open,     open,    none,       open,    0,                 QUICK,           T(OPENS) | T(MAKES_FD))         \
-ROW(CLOSE,    close,    close,    never,   none,       nothing, 0,                 WAIT,            T(CLOSES) | T(ONCE) | T(FINAL)) \
-ROW(STATX,    statx,    statx,    statx,   none,       nothing, 0,                 QUICK,           0)                              \
-ROW(FSYNC,    fsync,    never,    fsync,   none,       nothing, 0,                 WAIT,            0)                              \
-ROW(RENAME,   rename,   never,    rename,  none,       nothing, 0,                 WAIT,            T(TWO_DIRS))                    \
-ROW(UNLINK,   unlink,   never,    unlink,  none,       nothing, 0,                 WAIT,            0)                              \
-ROW(MKDIR,    mkdir,    never,    mkdir,   none,       nothing, 0,                 WAIT,            0)                              \
-ROW(GETDENTS, getdents, never,    never,   none,       nothing, 0,                 QUICK,           0)                              \
-ROW(LINK,     link,     never,    link,    none,       nothing, 0,                 WAIT,            T(TWO_DIRS))
-/* clang-format on */
 
 const filch_op_row filch_op_rows[FILCH_OP_COUNT] = {
 #define ROW(CODE, call_, try_, fill_, events_, undo_, dontwait_, first_, traits_)                  \
@@ -47,14 +16,14 @@ const filch_op_row filch_op_rows[FILCH_OP_COUNT] = {
                          .dontwait = (dontwait_),                                                  \
                          .traits = (traits_),                                                      \
                          .first = FILCH_FIRST_##first_},
-    OPS_TABLE(ROW)
+    FILCH_OP_TABLE(ROW)
 #undef ROW
 };
 
 /* Each operation of filch/io.h has one row, in the same order, and no row is left over. */
 enum {
 #define ROW(CODE, ...) ROW_##CODE,
-    OPS_TABLE(ROW)
+    FILCH_OP_TABLE(ROW)
 #undef ROW
         ROW_COUNT
 };

@@ -4,7 +4,7 @@
  *
  * To add an operation:
  *   1. append it to FILCH_OPS in filch/io.h, and declare its filch_op_* and filch_* there;
- *   2. add its row to the table in ops.c;
+ *   2. add its row to the table below;
  *   3. write the functions that the row names, side by side, in the file of its family.
  * The library does not compile while an operation has no row, or a row lacks a column. It does not
  * link while a function that a row names is missing.
@@ -19,6 +19,7 @@
 #define FILCH_IO_OPS_H
 
 #include <errno.h>
+#include <fcntl.h>
 #include <filch/io.h>
 
 struct io_uring_sqe;
@@ -102,31 +103,50 @@ static inline int filch_op_second_fd(const filch_op *op)
 
 const char *filch_op_name(const filch_op *op);
 
-/* ---- what rows name -------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
-filch_call_fn filch_call_none, filch_call_transfer, filch_call_recv, filch_call_send,
-    filch_call_sendmsg, filch_call_accept, filch_call_connect, filch_call_poll, filch_call_splice,
-    filch_call_shutdown, filch_call_open, filch_call_close, filch_call_statx, filch_call_fsync,
-    filch_call_rename, filch_call_unlink, filch_call_mkdir, filch_call_getdents, filch_call_link;
+/* clang-format off */
+#define FILCH_T(trait) FILCH_TRAIT_##trait
+/*  code      call      try       fill     events      undo     dontwait           first
+ *                      traits */
+#define FILCH_OP_TABLE(ROW)                                                                                                                           \
+ROW(NONE,     none,     never,    never,   none,       nothing, 0,                 WAIT,            0)                                                \
+ROW(READ,     transfer, transfer, read,    stream_in,  nothing, 0,                 TRY_AT_OFFSET,   FILCH_T(TRANSFERS))                               \
+ROW(WRITE,    transfer, transfer, write,   stream_out, nothing, 0,                 WAIT,            FILCH_T(TRANSFERS))                               \
+ROW(READV,    transfer, transfer, readv,   stream_in,  nothing, 0,                 TRY_AT_OFFSET,   FILCH_T(TRANSFERS))                               \
+ROW(WRITEV,   transfer, transfer, writev,  stream_out, nothing, 0,                 WAIT,            FILCH_T(TRANSFERS))                               \
+ROW(RECV,     recv,     recv,     recv,    in,         nothing, MSG_DONTWAIT,      TRY_IF_DONTWAIT, FILCH_T(RECEIVES) | FILCH_T(POLLS_FIRST))         \
+ROW(SEND,     send,     send,     send,    out,        nothing, MSG_DONTWAIT,      TRY,             0)                                                \
+ROW(RECVMSG,  recv,     recv,     recvmsg, in,         nothing, MSG_DONTWAIT,      TRY_IF_DONTWAIT, FILCH_T(RECEIVES))                                \
+ROW(SENDMSG,  sendmsg,  sendmsg,  sendmsg, out,        nothing, MSG_DONTWAIT,      TRY,             0)                                                \
+ROW(ACCEPT,   accept,   accept,   accept,  in,         nothing, 0,                 WAIT,            FILCH_T(MAKES_FD))                                \
+ROW(CONNECT,  connect,  connect,  connect, connect,    connect, O_NONBLOCK,        WAIT,            FILCH_T(ONCE) | FILCH_T(RETRIED))                 \
+ROW(POLL,     poll,     poll,     poll,    poll,       nothing, 0,                 WAIT,            0)                                                \
+ROW(SPLICE,   splice,   splice,   splice,  splice,     nothing, SPLICE_F_NONBLOCK, WAIT,            FILCH_T(TWO_FDS))                                 \
+ROW(SHUTDOWN, shutdown, shutdown, never,   none,       nothing, 0,                 TRY,             FILCH_T(FINAL))                                   \
+ROW(OPEN,     open,     open,     open,    none,       open,    0,                 QUICK,           FILCH_T(OPENS) | FILCH_T(MAKES_FD))               \
+ROW(CLOSE,    close,    close,    never,   none,       nothing, 0,                 WAIT,            FILCH_T(CLOSES) | FILCH_T(ONCE) | FILCH_T(FINAL)) \
+ROW(STATX,    statx,    statx,    statx,   none,       nothing, 0,                 QUICK,           0)                                                \
+ROW(FSYNC,    fsync,    never,    fsync,   none,       nothing, 0,                 WAIT,            0)                                                \
+ROW(RENAME,   rename,   never,    rename,  none,       nothing, 0,                 WAIT,            FILCH_T(TWO_DIRS))                                \
+ROW(UNLINK,   unlink,   never,    unlink,  none,       nothing, 0,                 WAIT,            0)                                                \
+ROW(MKDIR,    mkdir,    never,    mkdir,   none,       nothing, 0,                 WAIT,            0)                                                \
+ROW(GETDENTS, getdents, never,    never,   none,       nothing, 0,                 QUICK,           0)                                                \
+ROW(LINK,     link,     never,    link,    none,       nothing, 0,                 WAIT,            FILCH_T(TWO_DIRS))
+/* clang-format on */
 
-/* never: always -EAGAIN. */
-filch_try_fn filch_try_never, filch_try_transfer, filch_try_recv, filch_try_send, filch_try_sendmsg,
-    filch_try_accept, filch_try_connect, filch_try_poll, filch_try_splice, filch_try_shutdown,
-    filch_try_open, filch_try_close, filch_try_statx;
-
-/* never: the operation does not go to a ring; filch_op_can_use_ring. */
-filch_fill_fn filch_fill_never, filch_fill_read, filch_fill_write, filch_fill_readv,
-    filch_fill_writev, filch_fill_recv, filch_fill_recvmsg, filch_fill_send, filch_fill_sendmsg,
-    filch_fill_accept, filch_fill_connect, filch_fill_poll, filch_fill_splice, filch_fill_open,
-    filch_fill_statx, filch_fill_fsync, filch_fill_rename, filch_fill_unlink, filch_fill_mkdir,
-    filch_fill_link;
-
-/* in, out: POLLIN, POLLOUT. stream_in, stream_out: the same at the position, nothing at an
- * offset. */
-filch_events_fn filch_events_none, filch_events_in, filch_events_out, filch_events_stream_in,
-    filch_events_stream_out, filch_events_connect, filch_events_poll, filch_events_splice;
-
-filch_undo_fn filch_undo_nothing, filch_undo_connect, filch_undo_open;
+/* The functions that the rows name. Some are named by several rows.
+ *   never    try: always -EAGAIN; fill: the operation does not go to a ring
+ *   none     call: -EINVAL; events: no event tells
+ *   stream_  events of the position, and none at an offset */
+#define FILCH_ROW_FUNCTIONS(CODE, call_, try_, fill_, events_, undo_, ...)                         \
+    filch_call_fn filch_call_##call_;                                                              \
+    filch_try_fn filch_try_##try_;                                                                 \
+    filch_fill_fn filch_fill_##fill_;                                                              \
+    filch_events_fn filch_events_##events_;                                                        \
+    filch_undo_fn filch_undo_##undo_;
+FILCH_OP_TABLE(FILCH_ROW_FUNCTIONS)
+#undef FILCH_ROW_FUNCTIONS
 
 /* ---- what is asked of every operation -------------------------------------------------------- */
 
