@@ -75,6 +75,8 @@
  *     pool. Those operations return -ECANCELED though their task is not cancelled. For splices on
  *     rings that needs Linux 6.6.
  *   - filch_close waits for a call on a file that a thread has begun with.
+ *   - On rings, filch_close of a directory does not cancel operations on paths that are relative to
+ *     it, and does not wait for them: wait for these first.
  *   - With a NULL frame, or from a task of another pool, filch_close cancels nothing: first wait
  *     for what is in flight.
  *
