@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls that can only block: the library makes them on threads of their own.
+ * Calls that can only block: the library makes them on separate threads, so that workers go on.
  *
  *     static int resolve(void *arg)
  *     {
@@ -15,8 +15,8 @@
  *
  * Each pool has such threads, in lanes:
  *
- *   - There are none until the first call. A call starts one if all threads of its lane are busy,
- *     up to the limit of the lane. A thread ends after a second without calls.
+ *   - There are no such threads until the first call. A call starts a thread if all threads of its
+ *     lane are busy, up to the limit of the lane. A thread ends after a second without calls.
  *   - Calls of one lane do not wait for calls of another: a slow name server delays no file.
  *   - The threads may use all CPUs of the pool, even if its workers are pinned.
  */
@@ -43,8 +43,8 @@ typedef enum filch_lane {
  * returns.
  *
  * Returns the result of fn, or
- *   -ECANCELED  the task was cancelled before a thread began the call; fn was not called. A call
- *               that has begun is always waited for
+ *   -ECANCELED  the task was cancelled before a thread began the call; fn was not called. Once
+ *               fn has begun, the task waits until it returns
  *   -EINVAL     there is no such lane, or fn is NULL
  */
 FILCH_API int filch_blocking(filch_frame *f, filch_lane lane, int (*fn)(void *arg), void *arg);

@@ -42,7 +42,7 @@
  *   - An entry that was sent is received once. After an error nothing was sent, or received.
  *   - Entries leave in the order in which they went in.
  *   - Without room (capacity 0), waiters on one side are served in the order in which they came.
- *     With room, a later caller may overtake a waiter, a few times.
+ *     With room, later callers may overtake a waiter, but only a few times.
  */
 #ifndef FILCH_CHANNEL_H
 #define FILCH_CHANNEL_H
@@ -67,9 +67,9 @@ FILCH_API int filch_channel_create(filch_channel **channel, size_t entry_bytes, 
  * Free the channel and the entries left in it. No task or thread may use it any more, or wait for
  * it. NULL does nothing.
  *
- * A task that has received the last entry, or got -EPIPE, may destroy the channel at once: the
- * other side, which sent that entry or closed the channel, no longer touches it, even if its call
- * has not returned. The exception is a filch_select with this channel in more than one case.
+ * A task that has received the last entry, or got -EPIPE, may destroy the channel at once. The task
+ * that sent that entry, or closed the channel, no longer touches it, even if its call has not
+ * returned. The exception is a filch_select with this channel in more than one case.
  */
 FILCH_API void filch_channel_destroy(filch_channel *channel);
 
@@ -113,7 +113,7 @@ typedef enum filch_case_kind {
 /* One event to wait for; made by the functions below. */
 typedef struct filch_case {
     filch_case_kind kind;
-    int result; /* of the case that was chosen: what the call of its own would have returned */
+    int result; /* of the chosen case: as returned by a plain send, receive or get */
     union {
         filch_channel *channel;
         struct filch_future *future;

@@ -72,8 +72,8 @@
  *
  * These rules hold for every function that may wait and takes an `f`.
  *
- * While a task waits, its worker runs other tasks. Thieves may steal what the task has forked. A
- * plain thread passes NULL for `f` and is blocked. Tasks of any pools and plain threads may wait
+ * While a task waits, its worker runs other tasks. Thieves may steal the tasks that it has forked.
+ * A plain thread passes NULL for `f` and is blocked. Tasks of any pools and plain threads may wait
  * for each other in every combination.
  *
  * A call that need not wait succeeds, even in a cancelled task and after the deadline. Exceptions:
@@ -88,7 +88,7 @@
  *                  shielded waits (filch_shield) never return it
  *
  * After an error the caller holds nothing, and nothing is lost: a unit, an entry or a lock that was
- * meant for this caller goes to the next one. Only filch_cond_wait always returns with its mutex
+ * meant for this caller goes to the next waiter. Only filch_cond_wait always returns with its mutex
  * held.
  *
  * A lock may be held over a join, over any wait and over the end of a scope, with any number of
@@ -102,10 +102,10 @@
  * and the task that it spins for may need that worker.
  *
  * Freeing an object: a call stops touching its object before others can see its effect. So a task
- * that has locked and unlocked a mutex, has acquired the last unit of a semaphore or has seen an
- * event may free that object. Two conditions: no further call on the object is to come, and all
- * others have returned, except for those that let this task go on (the unlock, the release, the
- * set). A barrier is the exception: its memory stays until all calls have returned.
+ * may free a mutex that it has locked and unlocked, a semaphore whose last unit it has acquired, or
+ * an event that it has seen set. Two conditions: no call on the object follows, and all earlier
+ * calls have returned. The call that let this task go on (the unlock, the release, the set) need
+ * not have returned. A barrier is the exception: its memory stays until all calls have returned.
  */
 #ifndef FILCH_FILCH_H
 #define FILCH_FILCH_H

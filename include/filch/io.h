@@ -13,19 +13,19 @@
  *
  * While a task waits for the kernel, its worker runs other tasks, and thieves can steal what the
  * task has forked. Each call takes the frame `f` of the calling task: FILCH_HERE in a FILCH_TASK,
- * or the argument of a scope's task. With NULL, on a thread of your own, the call blocks that
- * thread.
+ * or the argument of a scope's task. On a plain thread, pass NULL: the call blocks that thread.
  *
  * What a call returns
  *   - What the system call of that name returns, or -errno. errno is not used.
  *   - Like the system call it may do less than asked for. Calls that end in _all do not.
  *   - No call fails with -EINTR.
- *   - A send to a closed connection returns -EPIPE and raises no SIGPIPE. A write does, as
- *     write(2).
+ *   - A send to a closed connection returns -EPIPE and raises no SIGPIPE. A write raises SIGPIPE,
+ *     as write(2) does.
  *
  * Cancellation and deadlines
  *   - -ECANCELED: the task's scope is cancelled (filch/scope.h). -ETIMEDOUT: the deadline has
- *     passed. -ENOMEM, while the task waits: there is no memory for what it has forked.
+ *     passed. -ENOMEM, while the task waits: there is no memory for a stack on which its forks
+ *     could run.
  *   - In all three cases the operation has been cancelled, and its buffer belongs to the caller
  *     again. If it was too late to cancel the operation, its result is returned: no byte is lost.
  *   - An operation that need not wait succeeds in a cancelled task, too. But after 16 of them in a
@@ -51,7 +51,7 @@
  *   - uring: io_uring, one ring per worker. The default.
  *   - epoll: system calls that do not block, epoll, and threads for files (filch/blocking.h). Also
  *     used where the kernel or a container refuses io_uring.
- *   - threads: the same, but a thread of its own waits in epoll instead of idle workers.
+ *   - threads: the same, but one extra thread waits in epoll instead of idle workers.
  *   The results are the same. A pool that does no I/O has no ring, no thread and no signal handler
  *   for it.
  *
@@ -63,22 +63,20 @@
  *   - Entries of a directory, and attributes of a name in it, on a local file system, as long as
  *     they come quickly (src/io/README.md).
  *   - A close of a file on a network file system, which writes back what is left.
- *   - A directory whose number was closed by close(2) instead of filch_close, if the number is now
- *     a directory on a network file system.
+ *   - A directory on a network file system, if its descriptor number belonged to a local
+ *     directory that was closed by close(2) instead of filch_close.
  *
  * Descriptors
  *   - They may be blocking or non-blocking.
  *   - With epoll, and on a plain thread with a deadline, a socket is non-blocking while it
  *     connects. A listener becomes non-blocking for good: another task or process may be accepting
  *     from it, and would block if that were undone.
- *   - Close descriptors with filch_close. It cancels what is in flight on the descriptor in this
- *     pool. Those operations return -ECANCELED though their task is not cancelled. For splices on
- *     rings that needs Linux 6.6.
- *   - filch_close waits for a call on a file that a thread has begun with.
- *   - On rings, filch_close of a directory does not cancel operations on paths that are relative to
- *     it, and does not wait for them: wait for these first.
+ *   - Close descriptors with filch_close. It cancels the pool's operations in flight on the
+ *     descriptor. They return -ECANCELED though their task is not cancelled. On rings, cancelling a
+ *     splice needs Linux 6.6.
+ *   - If a thread has begun a call on the file, filch_close waits until that call returns.
  *   - With a NULL frame, or from a task of another pool, filch_close cancels nothing: first wait
- *     for what is in flight.
+ *     for the operations in flight.
  *
  * struct statx is that of sys/stat.h, for programs that define _GNU_SOURCE. Events of filch_poll
  * are those of poll.h.
@@ -138,8 +136,8 @@ typedef enum filch_op_code {
         FILCH_OP_COUNT
 } filch_op_code;
 
-/* One operation. It and all that it points to stay in place until it is complete. Made by the
- * functions below; its members belong to the library. */
+/* One operation, made by the functions below. It and all that it points to must stay in place
+ * until it is complete. Its members belong to the library. */
 typedef struct filch_op filch_op;
 struct filch_op {
     unsigned char code;
@@ -158,12 +156,12 @@ struct filch_op {
     filch_op *next, *target;
 };
 
-/* Start it, and wait until it is complete: what the calls further down do. */
+/* Start the operation, and wait until it is complete. The calls further down do this. */
 FILCH_API ssize_t filch_op_run(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
 /*
- * Start it, and go on. The same task has to wait for it before the task ends. Returns 0, or
- * -EINVAL: there is no such operation, or it was started and not waited for.
+ * Start the operation, and go on. The same task has to wait for it before the task ends. Returns 0,
+ * or -EINVAL: there is no such operation, or it was started and not waited for.
  *
  * The call may wait
  *   - with NULL for f: the operation is carried out at once;
@@ -173,15 +171,16 @@ FILCH_API ssize_t filch_op_run(filch_frame *f, filch_op *op, uint64_t deadline_n
  */
 FILCH_API int filch_op_start(filch_frame *f, filch_op *op);
 
-/* Wait until it is complete. After -ETIMEDOUT and -ECANCELED it is, too: it was cancelled. -EINVAL:
- * it was not started. -EOWNERDEAD: in the child of a fork(), for an operation of the parent. */
+/* Wait until the operation is complete. After -ETIMEDOUT and -ECANCELED it is complete, too: it
+ * was cancelled. -EINVAL: it was not started. -EOWNERDEAD: in the child of a fork(), for an
+ * operation of the parent. */
 FILCH_API ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
 /* Cancel an operation that was started: its wait returns -ECANCELED, unless it is complete. The
  * task still has to wait for it. */
 FILCH_API void filch_op_cancel(filch_frame *f, filch_op *op);
 
-/* Is it complete, so that filch_op_wait returns at once? */
+/* Is the operation complete, so that filch_op_wait returns at once? */
 FILCH_API bool filch_op_is_done(filch_op *op);
 
 /* ---- how to make them ------------------------------------------------------------------------ */
@@ -242,9 +241,9 @@ FILCH_INLINE filch_op filch_op_pwritev(int fd, const struct iovec *parts, int co
                          0, 0);
 }
 
-/* flags: as for recv(2) and send(2). With MSG_DONTWAIT it does not wait. With MSG_WAITALL on a
- * stream it waits until the buffer is full: fewer bytes are the last ones before the end of the
- * stream, an error, a deadline or a cancellation. */
+/* flags: as for recv(2) and send(2). With MSG_DONTWAIT the operation does not wait. With
+ * MSG_WAITALL on a stream it waits until the buffer is full. It returns fewer bytes before the end
+ * of the stream, an error, a deadline or a cancellation. */
 FILCH_INLINE filch_op filch_op_recv(int fd, void *buffer, size_t bytes, int flags)
 {
     return filch_op_make(FILCH_OP_RECV, fd, NULL, buffer, bytes, 0, (unsigned)flags, 0);
@@ -275,14 +274,14 @@ FILCH_INLINE filch_op filch_op_accept(int fd, struct sockaddr *address, socklen_
     return filch_op_make(FILCH_OP_ACCEPT, fd, length, address, 0, 0, (unsigned)flags, 0);
 }
 
-/* If the address is AF_UNIX and the queue of the listener is full, it waits. If the socket is
- * non-blocking, it returns -EAGAIN instead, as connect(2). */
+/* If the address is AF_UNIX and the queue of the listener is full, connect waits. If the socket
+ * is non-blocking, it returns -EAGAIN instead, as connect(2). */
 FILCH_INLINE filch_op filch_op_connect(int fd, const struct sockaddr *address, socklen_t length)
 {
     return filch_op_make(FILCH_OP_CONNECT, fd, address, NULL, length, 0, 0, 0);
 }
 
-/* The result is which of the events (POLLIN, ...) have come. A hang-up (POLLHUP) and an error
+/* The result is the set of events (POLLIN, ...) that have come. A hang-up (POLLHUP) and an error
  * (POLLERR) are reported unasked. */
 FILCH_INLINE filch_op filch_op_poll(int fd, unsigned events)
 {
@@ -306,8 +305,8 @@ FILCH_INLINE filch_op filch_op_shutdown(int fd, int how)
 }
 
 /* A path is relative to the directory `at`, or with FILCH_CWD to the current directory. The
- * descriptor is closed on exec. As open(2), it waits for the other end of a FIFO, and for the
- * holder of a lease on the file. It notices within 10 ms that it can go on. */
+ * descriptor is closed on exec. As open(2), the call waits for the other end of a FIFO, and for the
+ * holder of a lease on the file. It goes on within 10 ms after that. */
 FILCH_INLINE filch_op filch_op_openat(int at, const char *path, int flags, mode_t mode)
 {
     return filch_op_make(FILCH_OP_OPEN, at, path, NULL, 0, 0, (unsigned)flags, (unsigned)mode);

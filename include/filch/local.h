@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values that travel with a task: a request's number, a logger, a user. All that the task calls,
- * forks or spawns sees them, in whatever thread it runs.
+ * Values that travel with a task: a request's number, a logger, a user. Every function that the
+ * task calls, and every task that it forks or spawns, sees them, on any thread.
  *
  *     static const filch_key request_key = {"request"};
  *
@@ -13,7 +13,7 @@
  *         filch_local_unbind(f, &binding);
  *     }
  *
- * A binding lives on the stack of the function that binds, like a variable:
+ * A binding is memory of the function that binds, like a local variable:
  *
  *   - Unbind in reverse order.
  *   - Join what was forked since filch_local_bind before filch_local_unbind.

@@ -20,10 +20,10 @@
  * All calls return when all their work is complete. They take the frame of the calling task,
  * FILCH_HERE. The body gets a frame, too, and may use it for loops, filch_fork and FILCH_CALL_ON.
  *
- * A chunk is never divided, and neither are the last few chunks. While much work is left, several
- * chunks run without a check in between. If iterations suddenly become much more expensive, a chunk
- * sized for cheap iterations may contain several expensive ones. In that case, fork inside the
- * body.
+ * A chunk is never divided, and neither are the last few chunks. While much work is left, the loop
+ * runs several chunks without a check in between. If iterations suddenly become much more
+ * expensive, a chunk sized for cheap iterations may contain several expensive ones. In that case,
+ * fork inside the body.
  */
 #ifndef FILCH_LOOP_H
 #define FILCH_LOOP_H

@@ -82,7 +82,7 @@ typedef struct filch_options {
     filch_victim_policy victim;
     filch_spin_policy spin;
     bool pin;             /* keep each thread on a CPU of its own, physical cores first */
-    bool report_overflow; /* tell which strand overflowed its stack: installs a SIGSEGV handler */
+    bool report_overflow; /* print the strand whose stack overflowed: installs a SIGSEGV handler */
     const char *name;     /* of the threads, with their number; NULL: "filch" */
 
     /* Called in each thread of the pool when it starts and when it ends. on_start may run tasks of
@@ -111,7 +111,7 @@ typedef struct filch_options {
  *   FILCH_WORKERS  the number of workers
  *   FILCH_DEQUE    the deque: "chaselev", "abp:256" (with its capacity) or "bwos_lifo:1024:8" (and
  *                  its block). An unknown deque is ignored; an impossible capacity is -EINVAL
- *   FILCH_VERBOSE  if set, and not to 0: tell on standard error how these were chosen
+ *   FILCH_VERBOSE  if set, and not to 0: print to standard error how these were chosen
  */
 FILCH_API int filch_pool_create_abi(filch_pool **pool, const filch_options *options, unsigned abi);
 FILCH_INLINE int filch_pool_create(filch_pool **pool, const filch_options *options)
@@ -126,8 +126,8 @@ FILCH_API unsigned filch_pool_worker_count(const filch_pool *pool);
  * Run fn(f, arg), and wait until it and all that it forked are complete. From any thread, also
  * inside a task of this or another pool.
  *
- * A task that calls it is suspended like in other waits. But the call takes no frame, so what the
- * task has forked before may not be stolen meanwhile.
+ * A task that calls it is suspended like in other waits. But the call takes no frame, so
+ * perhaps no thief can steal the tasks that it has forked before.
  *
  * Returns 0, or
  *   -EINVAL      no pool, or no function

@@ -36,13 +36,13 @@
  * From then on, until a task of the scope returns:
  *
  *   - Every pending wait of the task returns -ECANCELED, and so does every later one.
- *   - What the task has forked is cancelled with it.
+ *   - The tasks that it has forked are cancelled with it.
  *   - Waits between filch_shield and filch_unshield are not cancelled: clean-up that has to wait
  *     belongs there.
  *
- * Tasks that have not begun do not run. What such a task would have freed or closed remains the
- * spawner's job: keep a list, or use filch_future_spawn, whose future then completes with
- * -ECANCELED.
+ * Tasks that have not begun do not run. The spawner then has to free or close what such a task
+ * would have freed or closed. It can keep a list, or use filch_future_spawn, whose future then
+ * completes with -ECANCELED.
  *
  * Every scope that was opened must be closed. Its memory is in use until then. The pool must live
  * as long; filch_pool_destroy returns -EBUSY over an open scope.
@@ -75,8 +75,7 @@ typedef struct filch_scope_options {
     uint64_t deadline_ns;
 
     /* filch_scope_spawn waits while this many tasks of the scope have not ended. Tasks of the scope
-     * itself spawn without waiting: where they spawn, too, limit them with a filch_sem. 0: no
-     * limit. */
+     * itself spawn without waiting. To limit those, use a filch_sem. 0: no limit. */
     unsigned task_limit;
 
     bool cancel_on_error; /* the first error of a task cancels the others */
@@ -125,8 +124,8 @@ FILCH_API int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *p
  *   -EINVAL      no scope, no function, or bytes without `arg`
  *
  * A task needs a stack when it begins. If all stacks belong to tasks that wait, and there is no
- * memory for another, the task does not run and counts as one that has returned -ENOMEM. The tasks
- * that wait go on waiting. So tasks that wait for each other belong in a scope with
+ * memory for another stack, the task does not run. It then counts as a task that returned -ENOMEM.
+ * The waiting tasks go on waiting. So tasks that wait for each other belong in a scope with
  * cancel_on_error.
  */
 FILCH_API int filch_scope_spawn(filch_frame *f, filch_scope *scope, filch_task_fn *fn, void *arg);
@@ -138,9 +137,9 @@ FILCH_API int filch_scope_spawn_copy(filch_frame *f, filch_scope *scope, filch_t
 /*
  * Wait until all tasks of the scope have ended, and end the scope.
  *
- * If the caller itself is cancelled meanwhile, it cancels the scope, then waits on. If nobody can
- * run what the caller has forked (-ENOMEM, filch/filch.h), it does the same, and -ENOMEM is the
- * error unless a task had one before.
+ * If the caller itself is cancelled meanwhile, it cancels the scope, then waits on. It does the
+ * same if no stack can be made for the tasks that it has forked (-ENOMEM, filch/filch.h). Then
+ * -ENOMEM is the error of the scope, unless a task had an error before.
  *
  * Returns, in this order: the first error of a task, where -ECANCELED does not count once the scope
  * is cancelled; -ETIMEDOUT if the deadline cancelled the scope; -ECANCELED if anything else did; 0.
@@ -162,7 +161,7 @@ FILCH_API void filch_scope_cancel(filch_scope *scope);
  * Is the task with this frame cancelled? For tasks that compute and want to stop early. False
  * between filch_shield and filch_unshield, and for a plain thread.
  *
- * It also checks whether deadlines have passed: while all workers compute, nobody else does. It
+ * It also checks whether deadlines have passed: while all workers compute, no other thread does. It
  * lets no other task run. If another task is to cancel this one, call filch_yield now and then;
  * otherwise a pool of one worker never runs that task.
  */
@@ -172,8 +171,8 @@ FILCH_API bool filch_is_cancelled(filch_frame *f);
  * Between these two calls, waits do not return -ECANCELED. The pairs nest: pass to filch_unshield
  * what filch_shield returned.
  *
- * Join what was forked before filch_shield either before it or after filch_unshield. Of tasks
- * joined in between, some would be shielded, too.
+ * Join the tasks that were forked before filch_shield either before it or after filch_unshield. Of
+ * such tasks joined in between, some would be shielded, too.
  */
 FILCH_API filch_frame *filch_shield(filch_frame *f);
 FILCH_API void filch_unshield(filch_frame *f, filch_frame *shield);

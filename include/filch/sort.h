@@ -48,8 +48,8 @@ FILCH_API void filch_sort(filch_frame *f, void *base, size_t count, size_t size,
                           filch_compare_fn *compare, void *context);
 
 /* As filch_sort, but elements that compare equal keep their order. Allocates a second array for the
- * time of the sort. If there is no memory for it, the sort merges in place, which takes a few times
- * as long. Cannot fail. */
+ * duration of the sort. If there is no memory for it, the sort merges in place, which takes a few
+ * times as long. Cannot fail. */
 FILCH_API void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size,
                                  filch_compare_fn *compare, void *context);
 

@@ -10,8 +10,8 @@
  *                                    |     FILCH_HEADER_OFFSET behind it
  *                                    aligned to FILCH_REGION_BYTES
  *
- * The page at the aligned address holds what every task uses: the top of the stack, the header and
- * the first slots. A small task touches no other page.
+ * The page at the aligned address holds the top of the stack, the header and the first slots. A
+ * small task touches no other page.
  *
  * A frame, `filch_frame *f` everywhere in this library, is the address of the next free slot. It
  * tells where the next fork goes. Masked, it tells which strand the code runs on. Functions pass it
@@ -65,7 +65,7 @@ struct filch_slot {
 /*
  * From its fork on, the state of a slot is the task's thunk. If the task was stolen, the thief sets
  * DONE at the end. If the forker leaves its strand to wait for that, it adds the mark AWAITED. The
- * marks are bits that no address of a function has, so the thief still finds the thunk.
+ * marks are bits that are 0 in the address of every function, so the thief still finds the thunk.
  */
 #define FILCH_TASK_DONE ((uintptr_t)0)
 #define FILCH_TASK_AWAITED ((uintptr_t)1 << 63)
@@ -79,7 +79,7 @@ typedef struct filch_limits {
     FILCH_ATOMIC(filch_slot *) join_limit;
 } filch_limits;
 
-/* What lies at the aligned address. It is a struct, and not an addition, so that compilers keep the
+/* The memory at the aligned address. With a struct instead of an addition, compilers keep the
  * masked address and make the offset part of the load. */
 typedef struct filch_region {
     unsigned char stack_top[FILCH_HEADER_OFFSET];
@@ -106,8 +106,8 @@ FILCH_INLINE bool filch_join_is_slow(const filch_frame *f)
  * the region if that is full. A task there is never published; its join runs it. */
 FILCH_API filch_slot *filch_fork_slow(filch_frame *f) __attribute__((cold));
 
-/* The same for a spawned task, which no variable names. If the region is full, either the tasks
- * above `mark` are joined to make room, or the task is run at once. */
+/* The same for a spawned task, which no variable names. If the region is full, the call joins
+ * the tasks above `mark` to make room, or runs the task at once. */
 FILCH_API filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark) __attribute__((cold));
 
 /* True: the task in `f` is still the caller's to run. False: it was stolen, and is complete on

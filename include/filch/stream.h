@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections, or bytes, as they come: asked for once, and not once for each.
+ * A stream delivers connections, or bytes, as they come. They are requested once, not one by one.
  *
  *     filch_stream incoming;
  *     filch_stream_accept(&incoming, listener, 0);
@@ -22,12 +22,12 @@
  * How it is carried out
  *   - With io_uring, the first filch_stream_next starts one request that completes again and again
  *     (multishot). Bytes are put into buffers of the worker's ring: a silent connection has none.
- *   - What comes before the task asks for it is kept. When 16 connections or pieces of bytes are
- *     kept, the request is cancelled until the task has taken them, so that the listener's queue or
- *     the sender's window fills up, as it should. What the kernel has by then comes all the same:
- *     connections, as many as were in the listener's queue.
- *   - In the other ways of doing I/O (filch/io.h), and on a plain thread, each filch_stream_next is
- *     an accept or a recv. The results are the same.
+ *   - Connections and bytes that come before the task asks for them are kept. When 16 of them are
+ *     kept, the request is cancelled until the task has taken them. So the listener's queue or the
+ *     sender's window fills up, as it should. Completions that the kernel has posted by then still
+ *     come: of connections, as many as were in the listener's queue.
+ *   - With epoll or threads (filch/io.h), and on a plain thread, each filch_stream_next is an
+ *     accept or a recv. The results are the same.
  *
  * Rules
  *   - One task at a time uses a stream, and the stream stays in place while it is open.
@@ -72,8 +72,8 @@ typedef struct filch_stream {
     filch_op stop;    /* the request that cancels `op` when too much has come */
 } filch_stream;
 
-/* Connections of a listening socket. flags: SOCK_NONBLOCK. Nothing is asked for before the first
- * filch_stream_next. */
+/* Connections of a listening socket. flags: SOCK_NONBLOCK. The first filch_stream_next starts the
+ * request. */
 FILCH_API void filch_stream_accept(filch_stream *stream, int fd, int flags);
 
 /* Bytes, or datagrams of at most FILCH_STREAM_BYTES, of a socket. flags: as for recv(2);
@@ -90,9 +90,9 @@ FILCH_API void filch_stream_recv(filch_stream *stream, int fd, int flags);
  *   -ETIMEDOUT   nothing has come before the deadline. The first call on a ring only starts the
  *                request, and may not see what was there before.
  *   -ECANCELED   the task is cancelled, or another task has closed the descriptor.
- *   -ENOMEM      something came, and there was no memory to keep it. No more bytes come then;
- *                connections do.
- * What comes after -ETIMEDOUT and -ECANCELED is kept for the next call.
+ *   -ENOMEM      something came, and there was no memory to keep it. A stream of bytes ends
+ *                there; a stream of connections goes on.
+ * Connections and bytes that come after -ETIMEDOUT and -ECANCELED are kept for the next call.
  */
 FILCH_API ssize_t filch_stream_next(filch_frame *f, filch_stream *stream, uint64_t deadline_ns);
 

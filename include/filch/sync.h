@@ -70,8 +70,9 @@ typedef struct filch_mutex {
     FILCH_ATOMIC(void *) holder; /* builds with FILCH_DEBUG: the strand that holds the mutex */
 } filch_mutex;
 
-/* A task that locks may overtake tasks that wait, but none of them again and again. The holder
- * unlocks: the task that has locked, or code that runs on its stack; or the same thread. */
+/* A task that locks may overtake tasks that wait, but none of them again and again. Only the holder
+ * may unlock: the task that has locked, or code that runs on its stack; or the same plain
+ * thread. */
 FILCH_API int filch_mutex_lock(filch_frame *f, filch_mutex *mutex);
 FILCH_API int filch_mutex_lock_until(filch_frame *f, filch_mutex *mutex, uint64_t deadline_ns);
 FILCH_API bool filch_mutex_try_lock(filch_mutex *mutex);
@@ -118,7 +119,7 @@ FILCH_API void filch_cond_broadcast(filch_cond *cond);
 
 /* ---- semaphore ------------------------------------------------------------------------------- */
 
-/* Units go to waiters in the order in which they came; nobody overtakes them. The count stops at
+/* Units go to waiters in the order in which they came; no caller overtakes them. The count stops at
  * FILCH_SEM_MAX: further units are dropped. */
 typedef struct filch_sem {
     filch_atomic_u32 state, lock;

@@ -82,9 +82,9 @@
  * Two tasks that call each other: announce one with FILCH_DECLARE(result, name, ...), and open it
  * later with FILCH_BODY and the same arguments.
  *
- * Optimised builds trust the caller to join what it forked, in order. Unoptimised builds, and those
- * with -DFILCH_DEBUG, check it. They stop with the file and line of the wrong join, or the name of
- * the task that returned without a join.
+ * Optimised builds trust the caller to join its forks in order. Unoptimised builds, and those with
+ * -DFILCH_DEBUG, check it. They stop with the file and line of the wrong join, or the name of the
+ * task that returned without a join.
  *
  * Without macros, for other languages and other tastes:
  *

@@ -43,7 +43,7 @@ FILCH_INLINE uint64_t filch_after_ms(uint64_t ms)
 FILCH_API int filch_sleep_ns(filch_frame *f, uint64_t ns);
 FILCH_API int filch_sleep_until(filch_frame *f, uint64_t deadline_ns);
 
-/* Let other tasks run that are ready. Returns 0 or -ECANCELED. On a plain thread it does
+/* Let other ready tasks run first. Returns 0 or -ECANCELED. On a plain thread it does
  * nothing. */
 FILCH_API int filch_yield(filch_frame *f);
 
@@ -53,9 +53,9 @@ typedef struct filch_period {
 } filch_period;
 FILCH_API void filch_period_init(filch_period *period, uint64_t start_ns, uint64_t period_ns);
 
-/* Wait for the next beat. If the caller is late, the latest beat that has passed counts at once;
- * earlier ones are skipped, and `missed` counts them. Returns 0, or -ECANCELED: the beat is still
- * to come. */
+/* Wait for the next beat. If the caller is late, it returns at once for the latest beat that has
+ * passed. It skips earlier beats, and counts them in `missed`. Returns 0, or -ECANCELED: the beat
+ * is still to come. */
 FILCH_API int filch_period_wait(filch_frame *f, filch_period *period);
 
 #ifdef __cplusplus

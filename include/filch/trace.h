@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a pool has done so far, and what it does now: counters, and a list of all that waits.
+ * Counters of what a pool has done, and a list of all strands with what each waits for.
  *
  *     filch_counters counters = {.size = sizeof counters};
  *     if (filch_pool_counters(pool, &counters) == 0)
@@ -8,8 +8,8 @@
  *     filch_pool_dump(pool, stderr);
  *
  * The counters are always on. Any thread may read them at any time. Each worker counts for itself,
- * and a reading is not a snapshot: the workers go on meanwhile. Forks and joins that nobody stole
- * are not counted: they cost a few instructions, and a counter would double that.
+ * and a reading is not a snapshot: the workers go on meanwhile. Forks that were not stolen are not
+ * counted: with its join, such a fork costs a few instructions, and a counter would double that.
  */
 #ifndef FILCH_TRACE_H
 #define FILCH_TRACE_H

@@ -12,7 +12,7 @@
 
 /* The version of the layout that inlined code of filch/strand.h and filch/task.h shares with the
  * library. It changes with that layout. filch_pool_create refuses a caller compiled against another
- * one. */
+ * version. */
 #define FILCH_ABI 4u
 
 /* Marks a function that the library exports. */

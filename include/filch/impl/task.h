@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the macros of filch/task.h are made of. Not for users: any of it may change.
+ * The parts of the macros in filch/task.h. Not for users: any of them may change.
  */
 #ifndef FILCH_IMPL_TASK_H
 #define FILCH_IMPL_TASK_H
@@ -46,7 +46,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 /* ---- What FILCH_DECLARE generates; R is the result, `...` the (type, argument) pairs --------- */
 
-/* The arguments, and what FILCH_FORK declares: a task too large for its slot stays there. */
+/* The arguments, and the variable that FILCH_FORK declares. A task too large for its slot stays
+ * there. */
 #define FILCH_IMPL_DEFINE_MEMORY(R, name, ...)                                                     \
     typedef struct name##_args {                                                                   \
         FILCH_IMPL_EACH(FILCH_IMPL_FIELD, __VA_ARGS__)                                             \
