@@ -94,7 +94,7 @@ typedef struct filch_pipeline_options {
  *   the first error of a stage
  *   -ETIMEDOUT   the deadline has passed
  *   -ECANCELED   the caller is cancelled
- *   -ENOMEM      no stage was called; or a later token got no stack, and some items are through
+ *   -ENOMEM      no stage was called; or a later token got no stack, and some items may be through
  *   -EOWNERDEAD  as of filch_scope_open
  *   -EINVAL      no pool, no stage, a stage without a function, or options.size was not set; no
  *                stage was called
