@@ -75,6 +75,8 @@
  *     descriptor. They return -ECANCELED though their task is not cancelled. On rings, cancelling a
  *     splice needs Linux 6.6.
  *   - If a thread has begun a call on the file, filch_close waits until that call returns.
+ *   - On rings, filch_close of a directory does not cancel operations on paths that are relative to
+ *     it, and does not wait for them: wait for these first.
  *   - With a NULL frame, or from a task of another pool, filch_close cancels nothing: first wait
  *     for the operations in flight.
  *
