@@ -18,23 +18,23 @@
  *
  * If the claim fails, the wait has ended otherwise: nothing was copied, and the next waiter is
  * tried. So an entry that is sent is received once, and a sender that gets an error has sent
- * nothing. Nobody touches the channel after the lock is released. So a caller that has received the
- * last entry, or was told that the channel is closed, may destroy it, even if the other side has
- * not returned yet.
+ * nothing. No call touches the channel after it has released the lock. So a caller that has
+ * received the last entry, or learned that the channel is closed, may destroy the channel. The call
+ * of the other side may not have returned yet.
  *
  * A nudge (strand/wait_word.h) is for crowds. If many strands wait, a hand-over per entry is a
  * switch per entry. So if there is a ring, and more than one strand waits, the entries go through
- * the ring, and one of the waiters is nudged. When it goes on, it acquires the lock and finds all
- * entries, or all the room, that have accumulated. Until then no other waiter of its side is
- * nudged. After that the next one is, if there is still something for it:
+ * the ring, and one of the waiters is nudged. When the nudged waiter goes on, it acquires the lock
+ * and finds all entries, or all the room, that have accumulated. Until then no other waiter of its
+ * side is nudged. Then the next waiter is nudged, if there is still something for it:
  *
  *     entries in the ring and receivers in the list imply receiver_tries,
  *     room in the ring and senders in the list imply sender_tries           (settle)
  *
- * A nudged waiter may come too late, since others need not wait for it. Then it waits again, before
- * all others of its side; after TRIES_MAX times it gets a hand-over. A caller that cannot wait
- * claims nudged waiters like any others, if the ring has nothing for it. So does a thread, for
- * which a wait costs more than the switch of a strand.
+ * A nudged waiter may come too late, since others need not wait for it. Then it waits again, first
+ * in the list; after TRIES_MAX times it gets a hand-over. If the ring has nothing for a caller that
+ * cannot wait, that caller claims nudged waiters, too. So does a thread, for which a wait costs
+ * more than the switch of a strand.
  *
  * There are no ordered operations here: the lock [lock-passed] and the wait [strand-waits,
  * wait-ended] carry everything.
@@ -127,8 +127,8 @@ static filch_waiter *claim(filch_waiters *list, bool *tries)
     return waiter;
 }
 
-/* Shall the first waiter be nudged? A waiter that is alone, or was nudged in vain too often, is
- * served. */
+/* Whether to nudge the first waiter. A waiter that is alone, or was nudged in vain too often, gets
+ * a hand-over instead. */
 static bool shall_try(const filch_waiters *list)
 {
     return list->first && list->first != list->last && list->first->may_try;
@@ -149,8 +149,8 @@ static void add_served(filch_handover *handover, filch_waiter *waiter)
     handover->more = waiter;
 }
 
-/* If there is room, or an entry, for waiters, serve one or nudge one. False: there is nothing for
- * them. */
+/* If there is room, or an entry, for waiters, hand over to one or nudge one. False: there is
+ * nothing for them. */
 static bool settle_senders(filch_channel *channel, filch_handover *handover)
 {
     if (channel->is_closed || channel->sender_tries || channel->count == channel->capacity ||
@@ -184,7 +184,7 @@ static bool settle_receivers(filch_channel *channel, filch_handover *handover)
     return true;
 }
 
-/* On both sides, nobody waits or one waiter was nudged. */
+/* Whether each side has no waiter, or one that was nudged and has not tried yet. */
 static inline bool is_calm(const filch_channel *channel)
 {
     return (!channel->senders.first || channel->sender_tries) &&
@@ -269,7 +269,7 @@ void filch_handover_finish(filch_handover *handover)
 
 /* ---- send and receive ------------------------------------------------------------------------ */
 
-/* A waiter that was nudged this often in vain is served the next time. */
+/* A waiter that was nudged this often in vain gets a hand-over the next time. */
 #define TRIES_MAX 3
 
 typedef struct channel_side {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What channel.c and select.c share: a channel under its lock, and a hand-over that is finished
- * after it.
+ * Shared by channel.c and select.c: a channel under its lock, and a hand-over that is finished
+ * after the lock is released.
  */
 #ifndef FILCH_WAIT_CHANNEL_H
 #define FILCH_WAIT_CHANNEL_H
@@ -24,8 +24,8 @@ struct filch_channel {
 /* Added to the outcome of a wait that ends because the channel was closed. */
 #define FILCH_OUTCOME_CLOSED 1024u
 
-/* What is left to do after the lock is released: finish waiters that were claimed, which wait for
- * us with their memory; resume strands that were nudged. */
+/* Work for after the lock is released: finish the waits that were claimed, and resume strands that
+ * were nudged. A claimed waiter's memory stays until its wait is finished. */
 typedef struct filch_handover {
     filch_waiter *waiter; /* NULL: nothing */
     void *to;             /* NULL: the entry was copied under the lock */
@@ -37,7 +37,7 @@ typedef struct filch_handover {
 
 /* How hard to try. */
 typedef enum filch_effort {
-    FILCH_EFFORT_PATIENT, /* rather wait than serve a waiter that was nudged */
+    FILCH_EFFORT_PATIENT, /* rather wait than claim a waiter that was nudged */
     FILCH_EFFORT_ALL,
 } filch_effort;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What future.c and select.c share: the lock of a future, its waiters, and whether it is complete.
+ * Shared by future.c and select.c: the lock of a future, its waiters, and whether it is complete.
  *
  * There are no ordered operations here. A caller that finds a future complete acquires its lock
  * before it reads the value. [lock-passed] carries the value, and the caller knows that

@@ -8,17 +8,17 @@
  * of the token waits, so stages can be plain functions that wait themselves.
  *
  * A gate admits `width` tokens at once, in the order in which they arrive, or in the order of their
- * numbers. The gate of the first stage gives a number to each token that leaves with an item. Each
- * number from `next`, which the gate admits next, up to the highest that waits is held by a token
- * of its own: it was given and has not passed. So the waiters fit into a ring with a place for each
- * token.
+ * numbers. The gate of the first stage gives a number to each token that leaves with an item. The
+ * gate admits number `next` next. All numbers from there up to the highest waiting one were given
+ * and have not passed, so each is held by its own token. So the waiters fit into a ring with a
+ * place for each token.
  *
  *     enter    has the gate room, and is it our turn? If so, go in. If not, wait in the list, or at
  *              our place in the ring
  *     leave    admit waiters while there is room, and the turn of a waiter has come
  *
  * A token whose item was dropped by a stage still passes the ordered gates: others wait for its
- * number. A token that fails does not pass them, but cancels the scope, so nobody waits for it.
+ * number. A token that fails does not pass them, but cancels the scope, so no token waits for it.
  *
  * There is one token at first. A token that leaves the first stage with an item spawns the next
  * token, up to the limit. So a pipeline has no more tokens than it has had items.

@@ -135,7 +135,7 @@ bool filch_is_cancelled(filch_frame *f)
     uint32_t mark = filch_load_relaxed(&scope->mark);
     if (mark || !filch_strand_can_leave(strand))
         return mark;
-    /* While all workers compute, nobody else checks the timers. */
+    /* While all workers compute, no other thread checks the timers. */
     filch_pool_fire_timers(strand->pool);
     /* relaxed: as above. */
     return filch_load_relaxed(&scope->mark);
@@ -423,8 +423,8 @@ static int wait_for_end(filch_waiting *waiting, filch_scope *scope, uint64_t dea
     return outcome;
 }
 
-/* Wait for the end of all tasks. Returns 0; or why the caller cannot wait on: it was cancelled, or
- * there was no memory to run what it has forked. */
+/* Wait for the end of all tasks. Returns 0, or an error if the caller cannot go on waiting: it was
+ * cancelled, or there was no memory to run its forks. */
 static int wait_for_all(filch_frame *f, filch_scope *scope)
 {
     filch_waiting waiting;

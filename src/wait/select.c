@@ -11,9 +11,9 @@
  * of the lists gets us; for the others our wait has ended otherwise. As in channel.c, the ender
  * that has claimed the wait copies from or to the memory of the case.
  *
- * Two selects meet: one of them has its locks first, and enters all lists before the other checks.
- * A select that sends and receives on one channel does not meet itself: while it checks, it is in
- * no list, and while it is in the lists, it does not check.
+ * When two selects meet, one of them has its locks first, and enters all lists before the other
+ * checks. A select that sends and receives on one channel does not meet itself. While it checks, it
+ * is in no list; while it is in the lists, it does not check.
  *
  * A future may be freed when all its waiters have returned. So we acquire its lock once more, even
  * if it was the case that was chosen: filch_future_set must have released it.

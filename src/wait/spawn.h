@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A task of a scope, from its spawn to its end: what filch_scope_spawn and filch_future_spawn
- * share.
+ * A task of a scope, from its spawn to its end. Shared by filch_scope_spawn and filch_future_spawn.
  */
 #ifndef FILCH_WAIT_SPAWN_H
 #define FILCH_WAIT_SPAWN_H

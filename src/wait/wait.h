@@ -15,8 +15,8 @@
  * A waiter is in a list only while it waits, and removes itself under the lock before it returns.
  * So a waiter in a list, under the lock, may be touched. The object, the deadline and a
  * cancellation may all end a wait; the first wins (strand/wait_word.h). To hand something over,
- * write it between filch_waiting_claim and filch_waiting_finish. Nobody resumes a strand under a
- * lock: strands are collected, and resumed when all locks are released.
+ * write it between filch_waiting_claim and filch_waiting_finish. No strand is resumed under a lock:
+ * strands are collected, and resumed when all locks are released.
  */
 #ifndef FILCH_WAIT_WAIT_H
 #define FILCH_WAIT_WAIT_H
@@ -43,7 +43,7 @@ struct filch_waiter {
     bool is_listed;
     bool may_try;   /* the waiter can be nudged: channel.c */
     bool is_nudged; /* the waiter was nudged; written under the lock */
-    void *data;     /* what is handed over, or where it is written to */
+    void *data;     /* the data to hand over, or the place for it */
 };
 
 /* First come, first served. All zero is empty. Under the lock of the object. */
@@ -67,9 +67,9 @@ void filch_waiting_drop(filch_waiting *waiting);
 /*
  * Wait. Returns the outcome, >= 0, or -ETIMEDOUT, -ECANCELED or -ENOMEM.
  *
- * What the caller has forked can be stolen meanwhile. -ENOMEM: there was no memory to run these
- * forks, and nothing else ran either (worker/shortage.c). A wait that is shielded, or firm, does
- * not end so.
+ * Tasks that the caller has forked can be stolen meanwhile. -ENOMEM: there was no memory to run
+ * these forks, and nothing else ran either (worker/shortage.c). A wait that is shielded, or firm,
+ * never ends with -ENOMEM.
  *
  * deadline_ns is a time as from filch_clock_ns; FILCH_NEVER_NS: none.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A condition. sync.h has what it shares with the other objects.
+ * A condition. sync.h explains the part that all objects share.
  *
  *     word      QUEUED or 0
  *
@@ -8,8 +8,8 @@
  *               later, and signals, finds the waiter
  *     signal    claims the first waiter whose wait is still open
  *
- * The wait locks the mutex again in any case, and that cannot be cancelled. The last access of a
- * signal to the condition is the release of its lock: the waiters that it lets go on may free the
+ * The wait locks the mutex again in any case, and that cannot be cancelled. A signal last accesses
+ * the condition when it releases the lock. So the waiters that it lets go on may free the
  * condition.
  */
 #include "wait/scope.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An event. sync.h has what it shares with the other objects.
+ * An event. sync.h explains the part that all objects share.
  *
  *     word      0, QUEUED or SET
  *
@@ -12,7 +12,7 @@
  * SET may free the event.
  *
  * Edges
- *   event-set  filch_event_set -> is_set, queue   carries what was done before.
+ *   event-set  filch_event_set -> is_set, queue   carries all that came before the set.
  */
 #include "wait/sync/sync.h"
 
@@ -108,6 +108,6 @@ void filch_event_set(filch_event *event)
 void filch_event_reset(filch_event *event)
 {
     uint32_t seen = SET;
-    /* acquire [event-set]: what follows stays behind what was done before the event was set. */
+    /* acquire [event-set]: the caller sees all that was done before the event was set. */
     filch_cas_acq_rel(&event->state, &seen, 0);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A mutex for tasks. sync.h has what it shares with the other objects.
+ * A mutex for tasks. sync.h explains the part that all objects share.
  *
  *     word      HELD     a task or thread holds the mutex
  *               QUEUED   the list is not empty
@@ -16,15 +16,15 @@
  *
  * A caller may overtake waiters: a task that locks and unlocks in a loop does not wait each time
  * until another task is resumed. But a waiter that was woken, and has waited for PATIENCE_NS in
- * all, is not overtaken any more. So nobody waits forever.
+ * all, is not overtaken any more. So no waiter waits forever.
  *
  * Invariant: not HELD and QUEUED imply WOKEN, so a task is on its way to look after the waiters. An
  * unlock clears HELD only then, and a waiter sets QUEUED by a compare and swap that sees HELD. A
  * woken waiter cannot be cancelled until it has tried.
  *
- * The last access of an unlock is the compare and swap that clears HELD; if a waiter gets the
- * mutex, it is the release of the lock. So the next task that locks and unlocks the mutex may free
- * it.
+ * The last access of an unlock is the compare and swap that clears HELD. If a waiter gets the
+ * mutex, the last access is the release of the lock. So the next task that locks and unlocks the
+ * mutex may free it.
  *
  * Edges
  *   mutex-passed  filch_mutex_unlock -> take, queue, filch_mutex_lock_until
@@ -46,8 +46,8 @@ enum { TO_TRY, TO_HAVE };
 /*
  * Pauses between two tries; they double each time. The first pause lets the holder make progress
  * before the line is fetched from it. A new caller spins for about as long as it takes to leave a
- * strand and to resume it. A waiter that was woken and overtaken spins ten times longer: there is
- * only one at a time, and to wake it once more costs the holder.
+ * strand and to resume it. A waiter that was woken and overtaken spins ten times longer. There is
+ * only one such waiter at a time, and waking it once more costs the holder.
  */
 #ifndef PAUSES /* the model checker has fewer */
 #define PAUSES_FIRST 8
@@ -193,7 +193,7 @@ bool filch_mutex_try_lock(filch_mutex *mutex)
     return take(mutex, 0);
 }
 
-/* Claim the first waiter, and update the word. NULL: nobody waits. */
+/* Claim the first waiter, and update the word. NULL: the list is empty. */
 static filch_waiter *claim(filch_mutex *mutex)
 {
     filch_waiters *list = FILCH_WAITERS_OF(mutex);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Once. sync.h has what it shares with the other objects.
+ * Once. sync.h explains the part that all objects share.
  *
  *     word      0: fn was not called, or has failed; RUNNING: a caller runs fn; RUNNING and QUEUED;
  *               DONE
@@ -12,7 +12,7 @@
  *               make it 0
  *
  * Edges
- *   once-done  done, failed -> is_done, queue   carries what the call did.
+ *   once-done  done, failed -> is_done, queue   carries all that the call did.
  */
 #include "wait/sync/sync.h"
 

@@ -12,7 +12,7 @@ void filch_period_init(filch_period *period, uint64_t start_ns, uint64_t period_
     *period = (filch_period){.next_ns = start_ns, .period_ns = period_ns};
 }
 
-/* The beats before the latest one that has passed are missed. */
+/* If several beats have passed, all but the latest are missed. */
 static void skip(filch_period *period, uint64_t now_ns)
 {
     uint64_t count = period->period_ns ? (now_ns - period->next_ns) / period->period_ns : 0;

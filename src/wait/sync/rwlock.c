@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reader-writer lock. sync.h has what it shares with the other objects.
+ * A reader-writer lock. sync.h explains the part that all objects share.
  *
  *     word      the number of readers that hold the lock, or WRITER; and QUEUED
  *
  *     read      neither WRITER nor QUEUED: add a reader. Otherwise set QUEUED and wait
  *     write     0: set WRITER. Otherwise set QUEUED and wait
- *     unlock    no QUEUED: subtract the reader, or clear WRITER. QUEUED: under the lock, the caller
- *               leaves, and the next waiters get the lock: the first in the list, if it writes and
- *               no reader is left, or all readers up to the next writer. If all waiters have left
- *               the list meanwhile, clear QUEUED and begin again
+ *     unlock    no QUEUED: subtract the reader, or clear WRITER. QUEUED: under the lock of the
+ *               list, the caller leaves, and the next waiters get the object: a writer, if it is
+ *               first and no reader is left, or all readers up to the next writer. If all waiters
+ *               have left the list meanwhile, clear QUEUED and begin again
  *
- * Nobody overtakes waiters, so readers and writers take turns. A writer waits for the readers that
- * hold the lock, and for the waiters before it. A reader waits for at most one writer that holds
- * the lock, and for the waiters before it. While QUEUED is set, the word changes only under the
- * lock. A waiter that leaves the list early lets the waiters behind it pass.
+ * No caller overtakes waiters, so readers and writers take turns. A writer waits for the readers
+ * that hold the lock, and for the waiters before it. A reader waits for at most one writer that
+ * holds the lock, and for the waiters before it. While QUEUED is set, the word changes only under
+ * the lock. A waiter that leaves the list early lets the waiters behind it pass.
  *
  * An unlock that finds no waiter to give its share to keeps the share until the lock is released.
  * So the word is its last access, and the next task that locks and unlocks the lock may free it.
  *
  * Edges
  *   rwlock-passed  filch_rwlock_unlock, pass, leave -> take, queue
- *                  carries what writers wrote; and to writers, that readers are done.
+ *                  carries all that writers wrote; and to writers, that readers are done.
  */
 #include "wait/sync/sync.h"
 
@@ -62,8 +62,8 @@ static bool queue(filch_rwlock *rwlock, bool writes)
 
     do {
         next = with(seen, writes);
-        /* acquire [rwlock-passed]; also release what the word carried so far, for the next unlock
-         * under the lock */
+        /* acquire [rwlock-passed]; also release all that the word carried so far, for the next
+         * unlock under the lock */
     } while (!filch_cas_acq_rel(&rwlock->state, &seen, next == QUEUED ? seen | QUEUED : next));
     return next != QUEUED;
 }
@@ -158,7 +158,8 @@ bool filch_rwlock_try_write_lock(filch_rwlock *rwlock)
     return take(rwlock, true);
 }
 
-/* Give the caller's share to waiters. False: nobody waits, and the caller still has its share. */
+/* Give the caller's share to waiters. False: no waiter is left, and the caller still has its
+ * share. */
 static bool pass(filch_rwlock *rwlock)
 {
     filch_claimed claimed = {NULL, NULL};

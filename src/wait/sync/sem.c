@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A semaphore. sync.h has what it shares with the other objects.
+ * A semaphore. sync.h explains the part that all objects share.
  *
  *     word      the number of units; or QUEUED, and there are none
  *
  *     acquire   some units: subtract one. None: set QUEUED and wait
  *     release   no QUEUED: add the units. QUEUED: give each unit to the first waiter whose wait is
- *               still open; when the list is empty, make the word 0 and add the remaining units
+ *               still open. When the list is empty, make the word 0 and add the remaining units
  *
- * Nobody overtakes waiters: while there are waiters, there are no units. While QUEUED is set, the
- * word changes only under the lock.
+ * No caller overtakes waiters: while there are waiters, there are no units. While QUEUED is set,
+ * the word changes only under the lock.
  *
  * Units are added to the word after the lock was released. That is the last access, so a caller
  * that gets the unit may free the semaphore.
  *
  * Edges
- *   units  give -> take, queue   carries what was done before the release.
+ *   units  give -> take, queue   carries all that came before the release.
  */
 #include "wait/sync/sync.h"
 

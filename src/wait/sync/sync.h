@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What locks and signals share: a word that is enough for most calls, and behind it a lock and a
+ * Shared by locks and signals: a word that is enough for most calls, and behind it a lock and a
  * list.
  *
  *     word      the state of the object, and QUEUED: the list is not empty
  *     lock      for the list, and for QUEUED: both change together
  *     waiters   first come, first served
  *
- * A caller that has to wait begins the wait and acquires the lock. Then, by one compare and swap of
- * the word, it either gets what it wanted after all or sets QUEUED and enters the list.
+ * A caller that has to wait begins the wait and acquires the lock. Then one compare and swap of the
+ * word decides: the caller need not wait after all, or it sets QUEUED and enters the list.
  *
  * A caller that gives something, and finds no QUEUED, gives it to the word by one compare and swap.
  * If it finds QUEUED, it claims the first waiter whose wait is still open:
@@ -20,7 +20,8 @@
  * lock again.
  *
  * A waiter that is cancelled, or whose deadline passes, before it is claimed gets nothing; the next
- * one is claimed instead. After the claim it cannot be cancelled. Nobody is woken under the lock.
+ * one is claimed instead. After the claim it cannot be cancelled. No thread wakes a waiter under
+ * the lock.
  */
 #ifndef FILCH_WAIT_SYNC_SYNC_H
 #define FILCH_WAIT_SYNC_SYNC_H
