@@ -19,7 +19,7 @@
 #include <filch/deque/global.h>
 #include <filch/deque/locked.h>
 
-/* What every kind has. */
+/* The members that every kind has. */
 #define FILCH_ADAPT(d)                                                                             \
     static inline int d##_push(void *deque, void *entry)                                           \
     {                                                                                              \
@@ -42,7 +42,7 @@
         filch_##d##_fini(deque);                                                                   \
     }
 
-/* Where push and pop have no shorter form for an owner that knows its newest entry. */
+/* For kinds whose push and pop have no shorter form for an owner that knows its newest entry. */
 #define FILCH_ADAPT_WHOLE_CALLS(d)                                                                 \
     static inline bool d##_push_fast(void *deque, void *entry)                                     \
     {                                                                                              \
@@ -99,7 +99,7 @@ static inline bool chaselev_push_fast(void *deque, void *entry)
     return filch_chaselev_push_fast(deque, entry);
 }
 
-/* What is in the slot of the deque is known. */
+/* The owner knows its newest entry, so the slot of the deque is not read. */
 static inline bool chaselev_take(void *deque, void *newest)
 {
     uint64_t index;
@@ -132,7 +132,7 @@ static inline void bwos_fifo_show(void *deque)
     filch_bwos_fifo_settle(deque);
 }
 
-/* Has the owner granted something at this position that nobody has taken? */
+/* Has the owner granted something at this position that is not taken yet? */
 static inline bool is_granted(const filch_bwos_ring *ring, uint64_t position)
 {
     filch_bwos_block *b = filch_bwos_block_at(ring, position);
@@ -156,7 +156,7 @@ static inline bool bwos_lifo_has_public(void *deque)
     return is_found;
 }
 
-/* All blocks between those from which the owner pops and to which it pushes are granted. */
+/* All blocks between the one that the owner pops from and the one it pushes to are granted. */
 static inline bool bwos_fifo_has_public(void *deque)
 {
     filch_bwos_fifo *d = deque;

@@ -18,7 +18,7 @@ typedef struct filch_kind {
     size_t bytes; /* of the deque */
 
     /* An entry is a hint: the thread that takes it must claim its task. The owner claims the task
-     * it wants, whatever entry comes next. */
+     * that it joins, whatever entry is the next one. */
     bool is_claimed;
     bool is_shared; /* one deque for all strands */
 

@@ -2,8 +2,8 @@
 /*
  * The checks of FILCH_CHECKED builds: joins out of order, twice, or never.
  *
- * Each fork gets the number of forks that are open on its strand. At its join it must be the newest
- * open one.
+ * Each fork gets a number: how many forks are open on its strand. At its join it must be the newest
+ * open fork.
  */
 #include "strand/strand.h"
 

@@ -95,7 +95,7 @@ bool filch_is_wanted(filch_frame *f)
         strand->kind ? strand->kind->size_hint(strand->deque) : filch_split_public_count(split);
     if (filch_sleep_idle_count(&strand->worker->pool->sleep) > public_count)
         return true;
-    /* The question was answered meanwhile: go back to fast forks and joins. */
+    /* The request was answered meanwhile: go back to fast forks and joins. */
     if (!strand->kind)
         serve(strand, 0);
     return false;
@@ -117,7 +117,8 @@ filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark)
         filch_fork_slow(f);
         return f + 1;
     }
-    /* The region is full. Make room by joining what the calling function has spawned before. */
+    /* The region is full. Make room by joining the tasks that the calling function has spawned
+     * before. */
     filch_slot task = *f;
     filch_slot *room = filch_join(f, mark);
     if (room >= strand->split.end) {

@@ -3,13 +3,13 @@
  * Fork and join on the deques of filch/deque/, for pools that use one of them (options.deque).
  *
  * Tasks lie in their slots as always; the deque has the slots' addresses. The limits stay armed, so
- * every fork and every join comes here. README.md has the steps. A last-in-first-out deque is
- * pushed to and popped from. From a first-in-first-out deque the forker cannot take the task it
- * wants. So entries are hints there, and a task belongs to the thread that claims it.
+ * every fork and every join comes here. README.md has the steps. A join pops its task from a
+ * last-in-first-out deque. From a first-in-first-out deque it cannot take the task it wants. So
+ * entries are hints there, and a task belongs to the thread that claims it.
  *
  * Edges (task-done is in README.md)
  *   asked  filch_split_ask -> filch_serve_deque, and back
- *          carries the thief's place among the idle workers, or what was pushed.
+ *          carries that the thief counts as idle; and back, the tasks that were pushed.
  */
 #include "fork/kinds.h"
 
@@ -17,7 +17,7 @@
 #include "fork/fork.h"
 #include "worker/worker.h"
 
-/* A sweep comes after this many pushes, which may have left entries without a task. */
+/* A sweep is due after this many pushes: joins may have left entries without a task. */
 #define SWEEP_AFTER 1024
 
 /* Each kind has its own copy of the COPIED functions, with its calls inlined. They call RARE ones
@@ -46,13 +46,13 @@ __attribute__((noinline)) void filch_serve_deque(filch_strand *strand)
 
 static bool is_asked(filch_strand *strand)
 {
-    /* relaxed: a hint; a question that this load misses, the next fork or join sees. */
+    /* relaxed: a hint; if this load misses a request, the next fork or join sees it. */
     return __builtin_expect(filch_load_relaxed(&strand->split.asked) != 0, 0);
 }
 
 /* ---- fork ------------------------------------------------------------------------------------ */
 
-/* The task is in no deque. OFFERED tells its join. */
+/* The task is in no deque. OFFERED tells that to its join. */
 static void keep(filch_slot *task)
 {
     /* relaxed: own slot, which no other thread knows. */
@@ -113,7 +113,8 @@ COPIED void push_claimed(const filch_kind *kind, filch_strand *strand, filch_slo
     strand->pushed++;
     if (kind->push(strand->deque, task) == 0 && strand->pushed <= SWEEP_AFTER)
         return;
-    /* A sweep looks at all entries and all slots, so it must wait for that many pushes. */
+    /* A sweep looks at all entries and all slots. It waits for about as many pushes, so its cost
+     * per push is bounded. */
     if (strand->pushed > 2 * strand->kept + (size_t)(task - filch_split_slots(&strand->split)))
         sweep(strand, task);
 }
@@ -151,7 +152,7 @@ RARE bool join_rest(filch_slot *task)
     }
 }
 
-/* `join_asked` answers a thief's question, then calls this function with NULL. */
+/* If a thief has asked, `join_asked` answers, then calls this function with NULL. */
 COPIED bool join_on(const filch_kind *kind, filch_slot *task, filch_strand *strand,
                     bool (*join_asked)(filch_slot *))
 {
@@ -217,8 +218,8 @@ void filch_kind_fork_quietly(filch_strand *strand, filch_frame *f)
 
 /* ---- the slow halves, whatever the deque ----------------------------------------------------- */
 
-/* With other deques than the split stack every fork and every join comes here: so these need no
- * stack frame, and Chase-Lev is inlined. Most programs that do not use the split stack use it. */
+/* With a deque other than the split stack, every fork and join comes here. So these functions have
+ * no stack frame, and Chase-Lev, the most common of those deques, is inlined. */
 filch_slot *filch_fork_slow(filch_frame *f)
 {
     filch_strand *strand = filch_strand_of(f);
