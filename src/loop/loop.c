@@ -49,8 +49,8 @@ static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t 
     return OFFER;
 }
 
-/* A part is written to its slot without the check of the limits that a fork makes: the offer
- * decides whether others need to know. If no slot is left, there is no offer. */
+/* Unlike a fork, writing a part to its slot does not compare with the limits: offer_part publishes
+ * it anyway. If no slot is left, there is no offer. */
 static bool has_room(filch_frame *f)
 {
     return f < filch_strand_of(f)->split.end;
@@ -84,8 +84,8 @@ static bool join_part(filch_frame *f)
     return is_stolen;
 }
 
-/* Has a thief asked for work, and are more workers idle than tasks are public? The first test is
- * the one that fork makes. */
+/* Has a thief asked for work, and are more workers idle than tasks are public? Fork makes the first
+ * of these tests, too. */
 static inline bool is_wanted(filch_frame *f)
 {
     return filch_fork_is_slow(f) && filch_is_wanted(f);
@@ -99,10 +99,10 @@ static bool is_alone(filch_frame *f)
 }
 
 /*
- * Where to cut [begin, end) in two. A thief starts half a chunk later, so it gets that much less.
- * If chunks are long enough, the cut is a multiple of 64 iterations from the beginning. (A chunk is
- * a power of two.) So two workers seldom write to the same cache line, and vectors stay aligned.
- * That made a loop over doubles 1.4 times faster.
+ * Where to cut [begin, end) in two. A thief starts about half a chunk later, so its part is half a
+ * chunk shorter. If chunks are long enough, the cut is a multiple of 64 iterations from the
+ * beginning. (A chunk is a power of two.) So two workers seldom write to the same cache line, and
+ * vectors stay aligned. That made a loop over doubles 1.4 times faster.
  */
 static size_t middle_of(size_t begin, size_t end, size_t chunk)
 {

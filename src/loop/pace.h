@@ -11,9 +11,9 @@
 
 #define FILCH_PACE_CHUNK_NS 500
 
-/* Is the rest too short to offer a part of it? In chunks of several iterations, it takes a
- * microsecond or two, and another worker starts a quarter of one later. A chunk of one iteration
- * may take any time. */
+/* Is the rest too short to offer a part of it? In chunks of several iterations, a short rest takes
+ * a microsecond or two, and another worker starts a quarter of a microsecond later. A chunk of one
+ * iteration may take any time. */
 static inline bool filch_pace_is_short(size_t begin, size_t end, size_t chunk)
 {
     return (end - begin) / chunk < (chunk == 1 ? 2 : 4);
@@ -34,8 +34,8 @@ static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks
     return chunk;
 }
 
-/* Where to check for idle workers next. While much work is left, that need not be after each chunk:
- * the clock and the call of the body cost a few percent of one. */
+/* Where to check for idle workers next. While much work is left, one check for several chunks is
+ * enough: reading the clock and calling the body costs a few percent of a chunk. */
 static inline size_t filch_pace_stop(size_t begin, size_t end, size_t chunk)
 {
     size_t chunk_count = (end - begin) / chunk;

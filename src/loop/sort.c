@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * filch_sort and filch_sort_stable: which parts of an array to sort, and what to fork. The inner
- * loops are in kernel.h.
+ * filch_sort and filch_sort_stable: which parts of an array to sort, and which of them to fork. The
+ * inner loops are in kernel.h.
  *
  * Quicksort follows Peters, "Pattern-defeating quicksort" (2021):
  *   - If the pivot of a part equals the element before the part, nothing in the part is less. One
@@ -39,7 +39,7 @@
 
 /*
  * Each chunk is partitioned by itself. Then the elements on the wrong side of the common boundary
- * change places: the first on the left with the first on the right, and so on.
+ * change places. The first on the left is swapped with the first on the right, and so on.
  *
  *     <<<<<<>>>>> <<<<>>>>>>> <<<<<<<>>>> <<<>>>>>>>>     four chunks; 20 of 44 go left
  *           12345     67890 ^ 1234567     890
@@ -297,7 +297,7 @@ FILCH_TASK(void, mergesort, (const order *, o), (char *, data), (char *, buffer)
 /* ---- Merge sort in place --------------------------------------------------------------------- */
 
 /*
- * Kim and Kutzner, "Stable minimum storage merging by symmetric comparisons" (2004): find the two
+ * Kim and Kutzner, "Stable minimum storage merging by symmetric comparisons" (2004). Find the two
  * stretches around the middle that must change places, rotate them, and merge both halves.
  */
 FILCH_TASK(void, merge_in_place, (const order *, o), (char *, first), (size_t, left_count),
