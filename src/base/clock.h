@@ -4,7 +4,7 @@
  *   - nanoseconds, comparable between threads and with timeouts;
  *   - ticks of the core's counter, a few times cheaper, to bound a spin or to stamp an event.
  *
- * There is no global scale of the ticks: a caller that needs it measures it once and keeps it.
+ * The scale of the ticks is not stored here: a caller that needs it measures it once and keeps it.
  */
 #ifndef FILCH_BASE_CLOCK_H
 #define FILCH_BASE_CLOCK_H

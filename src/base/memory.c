@@ -97,7 +97,7 @@ static bool is_dontneed_followed(void)
 
 bool filch_discard(void *page, size_t bytes)
 {
-    /* qemu 7.2 accepts any advice, and this is one that it does follow. */
+    /* qemu 7.2 accepts any advice, but it does follow MADV_DONTNEED. */
     return (!is_nonsense_taken(page, bytes) || is_dontneed_followed()) &&
            madvise(page, bytes, MADV_DONTNEED) == 0;
 }

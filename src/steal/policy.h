@@ -4,7 +4,7 @@
  *
  * A policy is one function of policy.c. A round visits worker_count - 1 victims; the policy names
  * the k-th of them. A round that visits every other worker once misses no task. A steal misses the
- * cache anyway, so the call through a pointer does not show.
+ * cache anyway, so the call through a pointer costs nothing that could be measured.
  */
 #ifndef FILCH_STEAL_POLICY_H
 #define FILCH_STEAL_POLICY_H
@@ -13,7 +13,7 @@
 
 #include <filch/pool.h>
 
-/* What a policy may look at; each worker has one. */
+/* The input of a policy; each worker has one. */
 typedef struct filch_victims {
     unsigned self, worker_count;
     filch_rng rng;
