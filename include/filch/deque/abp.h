@@ -14,8 +14,8 @@
  * The thread that moves `age` from {tag, top} to {tag, top + 1} gets the entry at top. The owner
  * takes the entry below `bottom` by moving `bottom` down. Only for the last entry, which thieves
  * want as well, the owner has to move `age`, too. After that, or when there was no entry, the owner
- * starts again at slot 0 with a new tag. The tag stops a thief that read a slot and then slept
- * while the owner refilled it: the thief cannot move `age`, although `top` has the old value.
+ * starts again at slot 0 with a new tag. A thief may have read a slot before the owner refills it.
+ * The new tag stops that thief: it cannot move `age`, although `top` has the old value.
  *
  * The capacity shrinks. The array is no ring: the slots that thieves have emptied become free only
  * when the owner has popped all the rest and starts again. With 8 slots:

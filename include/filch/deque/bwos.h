@@ -41,16 +41,15 @@
  *   new-tag     open, take_back -> take: head
  *               carries granted: a thief that sees the new tag never pairs it with an old bound.
  *   closed      open, take_back: granted -> take: granted
- *               carries where the owner is and what it has granted. If a thief finds nothing, as
- *               the owner has closed or reopened the block, then it sees the other blocks as they
- *               are.
+ *               carries the owner's position and its grants. If a thief finds nothing because the
+ *               owner has closed or reopened the block, it sees the other blocks as they are.
  *   slot-free   take: head -> take_back, left: head
  *               the thief has read the slots before the owner writes to them again.
  *   passed      take: top -> take: top
  *               carries nothing that is needed: all positions before any value of top are past.
  *   asked       settle: limit -> settle: limit
- *               carries nothing that is needed: the owner's next exchange sees the request of a
- *               thief, or the request is still there after it.
+ *               carries nothing that is needed: the owner's next exchange sees a thief's request,
+ *               or the request is still there afterwards.
  */
 #ifndef FILCH_DEQUE_BWOS_H
 #define FILCH_DEQUE_BWOS_H

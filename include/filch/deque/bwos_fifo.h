@@ -20,11 +20,11 @@
  * ago. Slots that thieves have emptied in the middle are not free until the owner has popped
  * everything before them. Once pop has found the queue empty, blocks * size entries fit.
  *
- * What can thieves have? Two parts are the owner's alone: the rest of the block that it has begun
- * to pop from, and its pushes to the last block. A steal that finds nothing else returns EMPTY and
- * leaves a request:
+ * Which entries can be stolen? Two parts are the owner's alone: the rest of the block that it has
+ * begun to pop from, and its pushes to the last block. A steal that finds nothing else returns
+ * EMPTY and leaves a request:
  *   - When the owner has finished its next push or pop, all entries in the queue can be stolen.
- *     (Its next call is one that is in progress, or one that begins after the steal has returned.)
+ *     (That call may be in progress already, or begin after the steal has returned.)
  *   - From then on, until an entry is stolen, no steal returns EMPTY while the queue has entries.
  *     To that end the owner grants everything it has, and takes the oldest entry as a thief does.
  * So thieves starve only if the owner makes no calls.

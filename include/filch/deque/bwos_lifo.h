@@ -19,10 +19,10 @@
  * too, or pop finds the deque empty. So between (blocks - 1) * size + 1 and blocks * size entries
  * fit, whatever thieves do.
  *
- * What can thieves have? Only the owner can take the entries [base, tail). A steal that finds
+ * Which entries can be stolen? Only the owner can take the entries [base, tail). A steal that finds
  * nothing else returns EMPTY and leaves a request:
  *   - When the owner has finished its next push or pop, all entries in the deque can be stolen.
- *     (Its next call is one that is in progress, or one that begins after the steal has returned.)
+ *     (That call may be in progress already, or begin after the steal has returned.)
  *   - From then on, until an entry is stolen, no steal returns EMPTY while the deque has entries.
  *     To that end the owner reclaims only half of the granted entries at a time.
  * So thieves starve only if the owner makes no calls.

@@ -2,8 +2,9 @@
 /*
  * The Chase-Lev deque: unbounded. The owner pops the newest entry, thieves steal the oldest.
  *
- * After Chase and Lev, "Dynamic circular work-stealing deque", 2005, in the C11 orders of Lê, Pop,
- * Cohen and Zappa Nardelli, "Correct and efficient work-stealing for weak memory models", 2013.
+ * After Chase and Lev, "Dynamic circular work-stealing deque", 2005. The C11 orders are those of
+ * Lê, Pop, Cohen and Zappa Nardelli, "Correct and efficient work-stealing for weak memory models",
+ * 2013.
  *
  *     entries          top                         bottom
  *       stolen          |  oldest  ...     newest   |   free
@@ -35,7 +36,7 @@
  * deque is empty, or more than 3n / 4 entries were stolen since.
  *
  * Where this leaves the papers
- *   - The operations carry the orders, not fences. ThreadSanitizer does not understand fences, and
+ *   - The operations carry the orders, not fences. ThreadSanitizer does not understand fences. And
  *     clang compiles a fence to mfence, which costs ten times as much as the rest of a push and a
  *     pop. So all of [last-entry] is seq_cst, also the load of `top` in steal.
  *   - The array is published with release and read with acquire, and push reads it again after
@@ -55,8 +56,8 @@
  *   slot-free     steal: top -> make_room: top
  *                 the thief has read the slot before the owner writes to it again.
  *   owner-took    pop: top -> steal: top
- *                 carries bottom: a thief that starts at an index the owner has reached sees how
- *                 far down the owner has moved bottom.
+ *                 carries bottom: a thief that reads a top moved by the owner also sees the bottom
+ *                 that the owner stored before.
  *   last-entry    pop: bottom store, top load  x  steal: top load and cas, bottom load
  *                 forbidden: both sides take entry b. The owner would miss that top has reached b,
  *                 and take it without moving top. The thief that moves top past b would miss that
