@@ -304,8 +304,8 @@ TEST(a_thief_that_is_stopped_blocks_no_other)
     }
 }
 
-/* The owner sees entries left in its block and takes the block back too late: thieves have taken
- * them all, and remember that no more entries come there. */
+/* The owner sees entries left in its block, but takes the block back too late. Thieves have taken
+ * them all by then, and remember that no more entries come there. */
 TEST(a_block_that_is_past_stays_past)
 {
     for (size_t size = 1; size <= 4; size++) {

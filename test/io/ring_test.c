@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ring without a pool. One thread is both the ring's thread and its lookout, so the test decides
- * what happens between two steps of either.
+ * A ring without a pool. One thread is both the ring's thread and its lookout, so the test can act
+ * between any two steps of either.
  */
 #include "io/uring.h"
 

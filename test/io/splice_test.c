@@ -184,7 +184,7 @@ TEST(a_splice_with_f_nonblock_does_not_wait)
 
 /* ---- a close --------------------------------------------------------------------------------- */
 
-/* What the splice waits for when a side is closed. */
+/* The ways in which the splice waits when a side is closed. */
 enum { FOR_INPUT, FOR_INPUT_NON_BLOCKING, FOR_ROOM, WAITS };
 
 typedef struct plumbing {

@@ -143,7 +143,7 @@ TEST(a_deadline_ends_the_wait_and_not_the_stream)
     on_pools(wait_in_vain, NULL);
 }
 
-/* MSG_WAITALL is ignored: what has come is returned at once. */
+/* MSG_WAITALL is ignored: the call returns at once with the bytes that have come. */
 static void wait_for_all(filch_frame *f, void *arg)
 {
     int pair[2];

@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* How a child ended, and what it wrote to standard error. */
+/* How a child ended, and its output on standard error. */
 typedef struct ended {
     int status;
     char text[4096];
@@ -37,8 +37,8 @@ static void report_and_end(int number)
 }
 
 /*
- * Run fn(arg) in a child process. The child exits with code 0 when fn returns. SIGALRM ends a child
- * that hangs: one that neither ends nor calls child_kick for CHILD_SECONDS.
+ * Run fn(arg) in a child process. The child exits with code 0 when fn returns. A child hangs if it
+ * neither ends nor calls child_kick for CHILD_SECONDS; then SIGALRM ends it.
  *
  * The watchdog is stopped meanwhile: ThreadSanitizer does not let a child start threads when its
  * parent had some.

@@ -36,7 +36,7 @@ static TEST_UNUSED void watchdog_kick(void)
     filch_fetch_add_relaxed(&watchdog.progress, 1);
 }
 
-/* The report takes no locks: the thread that holds one may be the reason for the hang. */
+/* The report takes no locks: the holder of a lock may be the reason for the hang. */
 
 static void watchdog_report_strand(filch_strand *strand, void *context)
 {

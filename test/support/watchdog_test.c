@@ -5,8 +5,8 @@
 #include <filch/task.h>
 
 /*
- * A stolen task that never ends. It starts the watchdog once its forker is suspended in the join,
- * so that the short limit cannot pass before the hang that the report shows.
+ * A stolen task that never ends. It starts the watchdog only when its forker is suspended in the
+ * join. So the short limit cannot pass before the hang that the report shows.
  */
 static void never_end(filch_frame *f TEST_UNUSED, void *slot)
 {

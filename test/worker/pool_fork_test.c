@@ -5,7 +5,7 @@
 #include "pool_support.h"
 
 /* ThreadSanitizer confuses the threads that the child starts with those it did not inherit. The
- * emulator stops with an assertion of its own. */
+ * emulator fails one of its own assertions. */
 static void skip_with_tsan(void)
 {
 #if defined(TEST_TSAN) || defined(TEST_EMULATED)

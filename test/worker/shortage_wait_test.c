@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No memory for another stack: if only a fork of the waiting task itself could end its wait, the
- * wait returns an error, at every kind of object. Other waits continue.
+ * No memory for another stack. If only a fork of the waiting task itself could end its wait, the
+ * wait returns an error. This holds for every kind of object. Other waits continue.
  */
 #include "shortage_support.h"
 

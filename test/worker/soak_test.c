@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A soak test: tasks and threads use everything at random, for long: locks, channels, futures,
- * scopes that are cancelled or reach their deadline, forks, calls that block. The counts must add
- * up; the watchdog ends a hang.
+ * A soak test: for long, tasks and threads use everything at random. That is locks, channels,
+ * futures, forks, calls that block, and scopes that are cancelled or reach their deadline. The
+ * counts must add up; the watchdog ends a hang.
  *
  * FILCH_SOAK_SECONDS sets the duration [30], FILCH_TEST_SEED the choices.
  */
@@ -41,7 +41,7 @@ static uint32_t below(actor *a, uint32_t n)
     return filch_rng_below(&a->rng, n);
 }
 
-/* A long deadline, a short one, or one that has passed. */
+/* A deadline that is far away, near, or in the past. */
 static uint64_t some_deadline(actor *a)
 {
     switch (below(a, 4)) {

@@ -3,7 +3,7 @@
  * The part of cmocka that our tests use, for targets without cmocka: cross builds, mostly.
  *
  * A failed assertion prints its place and ends the program, so every thread and every stack may use
- * assertions. As in cmocka, values are compared as unsigned integers of the widest kind, and an
+ * assertions. As in cmocka, values are compared as unsigned integers of the widest kind. An
  * argument is evaluated once, because it may be a call with an effect.
  */
 #ifndef CMOCKA_H
