@@ -44,7 +44,7 @@ void figures_set(deque_comparison *comparison, uint64_t duration_ms)
     }
 }
 
-/* ---- what was reached ------------------------------------------------------------------------ */
+/* ---- which figures were reached -------------------------------------------------------------- */
 
 typedef struct bench_figure {
     int setting;

@@ -32,7 +32,7 @@ typedef struct bench_setting {
     bool is_in_turns; /* worker and stealer alternate: the stealer empties the full queue */
 } bench_setting;
 
-/* ---- what the threads share ------------------------------------------------------------------ */
+/* ---- shared by the threads ------------------------------------------------------------------- */
 
 typedef enum bench_turn { TURN_WORKER, TURN_STEALER, TURN_NOBODY } bench_turn;
 

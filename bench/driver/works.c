@@ -44,7 +44,7 @@ bool variant_is_peer(bench_variant variant)
 
 #define BIT(variant) (1u << (variant))
 #define ALL (BIT(VARIANT_COUNT) - 1)
-/* Only fib shows what a compiler makes of a task; elsewhere the work hides it. */
+/* Only fib shows how well a compiler translates a task; elsewhere the work hides it. */
 #define OTHER_BUILDS                                                                               \
     (BIT(VARIANT_SERIAL_O2) | BIT(VARIANT_FILCH_O2) | BIT(VARIANT_SERIAL_CLANG) |                  \
      BIT(VARIANT_FILCH_CLANG))

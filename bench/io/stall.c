@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * filch-bench-stall <samples>: the delay from the completion of an operation until its task
- * resumes, while the worker that started the operation computes and another worker is idle.
+ * resumes. Meanwhile the worker that started the operation computes, and another worker is idle.
  *
  * One task waits for a byte, then another task computes for 15 ms. If both are on the same thread,
  * that thread does not poll its ring or epoll meanwhile. Then a plain thread sends the byte in the

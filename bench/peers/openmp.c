@@ -3,7 +3,7 @@
  * The workloads with OpenMP tasks. Compiled by gcc this is the variant gomp, by clang libomp.
  *
  * The two loops call the kernel once per thread, on the range that `for schedule(static)` would
- * assign: the same schedule, with the same machine code inside as in all variants.
+ * assign. So the schedule is the same, and the kernel is the same machine code as in all variants.
  */
 #include "peer.h"
 

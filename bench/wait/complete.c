@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * complete: the time from filch_future_set by a plain thread until the waiting task runs, in an
- * otherwise idle pool; beside the bare wake-up of a thread that sleeps on a futex
+ * otherwise idle pool. For comparison: the bare wake-up of a thread that sleeps on a futex
  * (workloads/probe.h).
  */
 #include "wait.h"

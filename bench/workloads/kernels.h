@@ -5,7 +5,7 @@
  * Kernels that run long enough to hide a call are compiled once, in kernels.c, and linked into
  * every program. So no compiler can inline a kernel into the tasks of one runtime only. The two
  * tests of a few nanoseconds are inline below. Behind a call they would slow the serial twin of
- * nqueens down by a quarter, and the overhead of every runtime would look that much smaller.
+ * nqueens down by a quarter. The overhead of every runtime would look that much smaller.
  *
  * Each workload has its fill, its kernel and its check here. A check returns a checksum that
  * depends only on the size of the problem, or KERNEL_WRONG.

@@ -22,8 +22,8 @@ uint64_t probe_clock_ns(void);
 /* The CPU time that all threads of the process use while the caller sleeps. */
 uint64_t probe_idle(long duration_ms);
 
-/* Median and 99th percentile from the submit of a task to its first instruction; the same for a
- * thread that sleeps on a futex and is woken without any runtime. */
+/* Median and 99th percentile of the time from the submit of a task to its first instruction. `bare`
+ * is the same for a thread that sleeps on a futex and is woken without any runtime. */
 typedef struct probe_wake_figures {
     uint64_t median_ns;
     uint64_t p99_ns;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wake: the time from a submit to an idle pool until the first instruction of the task, beside the
- * bare wake-up of a thread that sleeps on a futex. The size is the number of samples.
+ * wake: the time from a submit to an idle pool until the first instruction of the task. For
+ * comparison: the bare wake-up of a thread that sleeps on a futex. The size is the number of
+ * samples.
  */
 #include "bench.h"
 
