@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clients of the two BWoS deques: client/deque.h, with blocks of a given size and number, and
- * with the promises about thieves that find nothing, or that stop.
+ * The clients of the two BWoS deques: client/deque.h, with blocks of a given size and number. They
+ * also check the promises about thieves that find nothing, or that stop.
  *
  *     #define DEQUE bwos_lifo
  *     #define DEQUE_HEADER <filch/deque/bwos_lifo.h>
@@ -12,15 +12,15 @@
  * tries again. It then finds an entry, unless the deque was empty meanwhile or an entry was stolen.
  * If that call is the last, and the only one since the thief began, the thief gets all entries.
  *
- * A thief that tries twice steals until it finds nothing, and then asks. These scripts are about
- * what the thief remembers meanwhile: for example, that a block is past.
+ * A thief that tries twice steals until it finds nothing, and then asks. These scripts test the
+ * thief's memory: for example, that a block is past.
  *
- * The thief also finds an entry while the owner goes on popping and pushing. To test what it learns
- * only by [closed] and [went-on] takes scripts too long to run all of that length. `only` names
- * them.
+ * The thief also finds an entry while the owner goes on popping and pushing. Some facts reach the
+ * thief only by [closed] and [went-on]. Testing that takes scripts of a length of which not all can
+ * be run. `only` names the ones that are.
  *
- * STOPPED: thieves may stop for ever, anywhere. They keep only what they have stolen. When the
- * owner has popped the rest, the deque has its full capacity.
+ * STOPPED: thieves may stop for ever, anywhere. They keep only the entries that they have stolen.
+ * When the owner has popped the rest, the deque has its full capacity.
  */
 #ifndef VERIFY_CLIENT_BWOS_H
 #define VERIFY_CLIENT_BWOS_H
@@ -40,7 +40,7 @@ typedef struct shape {
     family family;
 } shape;
 
-/* The capacity is what fits, whatever thieves do. */
+/* The capacity is the number of entries that fit, whatever thieves do. */
 #define SHAPE(subject, size, count, ...)                                                           \
     {                                                                                              \
         subject, size, count,                                                                      \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Channels and select, used by threads: each entry arrives once, with all that was written before
- * it was sent, and no thread waits for an entry or for room that is there.
+ * Channels and select, used by threads: each entry arrives once, with its data, and no thread waits
+ * while there is an entry or room for it.
  *
  * Senders and receivers meet in a channel without room, or with room for one entry. Some time out,
  * some select. Entries are pointers to plain memory. The thread that gets the last entry, or learns
@@ -20,7 +20,7 @@
 
 static filch_channel *channel, *other;
 static filch_future *future;
-static int payload[3];  /* plain: what the entries point to */
+static int payload[3];  /* plain: the data of the entries */
 static int received[3]; /* plain: written by one thread, read after its join */
 static filch_atomic_u32 sent_count, received_count;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The clients of the deques: each entry that is pushed is obtained once, with all that was written
- * before its push, and in the order that the kind promises.
+ * The clients of the deques: each pushed entry is obtained once, in the order that the kind
+ * promises, with all that was written before its push.
  *
  *     #define DEQUE abp
  *     #define DEQUE_HEADER <filch/deque/abp.h>
@@ -17,19 +17,19 @@
  * The owner runs a script: p pushes an entry, t takes (pops) one. The client generates all scripts
  * of a length; their beginnings are the shorter ones. Each thief tries to steal a number of times:
  * 2x1 means two thieves that try once. The owner pops the rest at the end. If a state takes many
- * operations to reach, one thread prepares it before the others start; in that script s steals, and
+ * operations to reach, one thread prepares it before the others start. In its script s steals, and
  * e finds nothing to steal.
  *
- *     each entry  is obtained once; its data is plain, so the checker finds a race for it; no
- *                 thread obtains an entry that was refused
+ *     each entry  is obtained once: its data is plain, so the checker reports a race between two
+ *                 threads that obtain it. No thread obtains an entry that was refused
  *     pop         returns the newest, or the oldest, that was not stolen; false only if thieves
  *                 have, or are about to have, all the others
  *     steal       returns the oldest, where that is promised: all entries before a stolen one were
  *                 obtained before it
- *     EMPTY       is said only when it was: in the scripts of `empty` the owner announces each push
- *                 and the thief what it was told
+ *     EMPTY       is returned only if the deque was empty. In the scripts of `empty`, the owner
+ *                 announces each push, and the thief each EMPTY
  *     LOST        has a winner
- *     a push      is refused for the reasons that the kind has
+ *     a push      is refused only for the reasons of its kind
  *     memory      is all freed
  *
  * The search is exhaustive, except in families with a number of preemptions. With --long the
@@ -81,7 +81,7 @@ static bool is_fault(void)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* What a kind promises beyond the contract. */
+/* The promises of a kind beyond the contract. */
 typedef struct deque_promise {
     bool pops_oldest;   /* and not the newest */
     bool steals_oldest; /* no entry older than a stolen one is left */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A future, from both sides: a waiter sees what was set, once, and frees the future as soon as no
- * other thread waits for it.
+ * A future, from both sides: a waiter sees the value, which is set only once, and frees the future
+ * as soon as no other thread waits.
  *
  * Threads and a strand await it, one or two at a time, with and without a deadline, or poll it. One
  * or two threads set it. A waiter that is alone frees the future when it goes on. A worker in
@@ -22,7 +22,7 @@
 
 static filch_pool *pool;
 static filch_future *future;
-static int payload[2]; /* plain: what the value points to */
+static int payload[2]; /* plain: the data behind the value */
 static filch_atomic_u32 first_count;
 static int went_on; /* plain: the strand's */
 

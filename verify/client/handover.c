@@ -212,8 +212,8 @@ static void setup_offer(void)
     filch_store_relaxed(&slot.state, 0);
 }
 
-/* Queue entries that are claimed: a forker offers a slot, claims it itself or loses it to another
- * thread, and uses it again once the slot is its own. */
+/* Queue entries that are claimed. A forker offers a slot, then claims it itself or loses it to
+ * another thread. The forker reuses the slot once it is its own. */
 static void fork_and_claim(void)
 {
     for (int i = 1; i <= 2; i++) {

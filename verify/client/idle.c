@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work that comes while a worker goes idle is found: by the worker that goes to sleep, by the last
- * searcher that leaves, or by a worker that is woken for it.
+ * Work that comes while a worker goes idle is found: by that worker, by the last searcher that
+ * leaves, or by a worker woken for it.
  *
  * T1 makes work known, by the shipped function (worker_loop.h: the loop is part of this file):
  *
@@ -13,7 +13,7 @@
  *     h  takes half of the ready strands of worker 1, which runs the rest of them before it sleeps
  *     c  leaves one that waits for a stolen child, with an older task in a deque with claims
  *     t  starts a timer, and goes on with other work; T  starts one from outside, as a scope does
- *     f  ends what is due
+ *     f  ends the waits whose timers are due
  *
  * T2 is worker 1:
  *
@@ -25,8 +25,8 @@
  * watches, or T3 is woken. If a thread sleeps on, the checker reports a deadlock.
  *
  * Without memory for a strand (n), the sleeper looks only for strands that may go on, and for
- * timers. If the only strand is T3's, T3 gives it up meanwhile (m): as worker 0 that goes to sleep,
- * or as a guest whose seat has no thread. One of the two must see the job.
+ * timers. If T3 has the only strand, T3 gives it up meanwhile (m). T3 is then worker 0 and goes to
+ * sleep, or is a guest whose seat has no thread. T2 or T3 must see the job.
  *
  * The search is exhaustive, except for h.
  */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox of a ring: what is pushed is submitted or served, once. The thread of the ring sees it
- * as long as it is there.
+ * The inbox of a ring: each pushed request is submitted or served once, and the ring's thread sees
+ * it while it is there.
  *
  *   T1   the thread of the ring. It computes, and the handler may interrupt it there. Then it comes
  *        to its loop, takes all, and is interrupted once more. It goes to sleep only if nothing is
  *        left, or the bell will ring.
  *   T2   pushes one or two requests to cancel; or an operation and the request to cancel it.
- *   T3   the lookout: it makes requests urgent, and takes what was served.
+ *   T3   the lookout: it makes requests urgent, and takes those that were served.
  *
  * In the end each operation and each request was completed once.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thief inherits the values that held at the fork, while the strand it stole from binds and
- * unbinds others; and a part of a pool is made once.
+ * A thief inherits the values bound at the fork, while the strand it stole from binds and unbinds
+ * others; a part of a pool is made once.
  *
  * T1 runs a strand, and T2 steals from it, through the functions of the loop (worker_loop.h), which
  * is part of this file. A binding is freed as soon as it is undone.

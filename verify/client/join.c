@@ -5,7 +5,7 @@
  *
  * T1 runs a strand, and T2 and perhaps T3 steal from it. All call the functions of the loop
  * (worker_loop.h), which is part of this file, on a pool without threads. The strand runs a script:
- * f forks a task, F forks one that forks and joins another, j joins the newest. The client
+ * f forks a task, F forks a task that forks and joins another, j joins the newest. The client
  * generates all scripts up to a length. Slots, and the thieves' strands, are reused as soon as they
  * are free.
  *

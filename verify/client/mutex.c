@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The mutex and the condition, used by threads: one holder at a time, no waiter forgotten, waits
- * that end early, and memory that is freed as soon as the promise allows it.
+ * The mutex and the condition: one holder at a time, no waiter forgotten, with waits that end early
+ * and memory freed as soon as allowed.
  *
  * Threads are enough here: client/suspend.c and client/wait.c check how a strand waits, and the
  * words below are the same for both. The protected data is plain. A lost wake-up is a deadlock.

@@ -2,10 +2,10 @@
 /*
  * The mutex of libc in the model: plain data that it does not guard is a race.
  *
- * A thread that finds the mutex held waits for ever, and the checker drops that execution: in
- * another one, the thread comes when the mutex is free. So there is one execution for each order of
- * holders, and none that differ only in which thread waited. The checker reports a thread that
- * locks the mutex twice and, when the rest is popped, a thread that ended as its holder.
+ * A thread that finds the mutex held waits for ever, and the checker drops that execution. In
+ * another execution, the thread comes when the mutex is free. So there is one execution for each
+ * order of holders, and none that differ only in which thread waited. The checker reports a thread
+ * that locks the mutex twice and, when the rest is popped, a thread that ended as its holder.
  */
 #ifndef VERIFY_CLIENT_MUTEX_H
 #define VERIFY_CLIENT_MUTEX_H

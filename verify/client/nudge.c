@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A crowd at a channel with room: one strand is nudged, comes or does not, and no strand waits for
- * an entry or for room that is there.
+ * A crowd at a channel with room: a nudged strand may fail to come, but no strand waits while there
+ * is an entry or room for it.
  *
  * T1 is a worker that runs two or three strands. They receive from an empty channel or send to a
  * full one, one entry each: without a deadline (r, s) or with one (R, S). The loop is part of this
@@ -15,8 +15,8 @@
  *     d  time is up for strands with a deadline
  *
  * The client generates all scripts up to a length. After its script, T2 waits while entries and
- * receiving strands, or room and sending strands, are left: one of the strands must go on by
- * itself, or T2 waits for ever. Then T2 closes the channel, which ends the rest.
+ * receiving strands are left, or room and sending strands. One of the strands must go on by itself;
+ * otherwise T2 waits for ever. Then T2 closes the channel, which ends the rest.
  *
  * An entry that was sent is received once or still there, with all that was written before the
  * send. After an error nothing was sent. Workers that meet (rr, ss: one strand each) have no T2.
@@ -41,12 +41,12 @@ static filch_pool *pool;
 static filch_channel *channel;
 static filch_scope scope;
 static filch_strand *strands[STRANDS_MAX];
-static int payload[ENTRIES];  /* plain: what the entries point to */
+static int payload[ENTRIES];  /* plain: the data of the entries */
 static bool is_sent[ENTRIES]; /* plain: the sender's */
 static filch_atomic_u32 received[ENTRIES];
 static filch_atomic_u32 ended_count;
 
-static const char *crowd;            /* what the strands do */
+static const char *crowd;            /* the letters of the strands */
 static const char *script, *another; /* of T2 and T3 */
 static bool is_meeting;              /* the second half of the crowd is run by T2 */
 static bool is_there;                /* the crowd waits already when the threads begin */

@@ -4,9 +4,10 @@
  * model.
  *
  * A pool is too large for an exhaustive search. Programs with one user are searched with few
- * preemptions: submit meets the end of a worker's search and its sleep, and destroy meets workers
- * that start and sleep. All programs are walked at random, more often with --long. The client
- * checks the answer, and the checker reports races, sleepers left, and memory that is not freed.
+ * preemptions. In them, submit meets the end of a worker's search and its sleep; destroy meets
+ * workers that start and sleep. All programs are walked at random, more often with --long. The
+ * client checks the answer, and the checker reports races, sleepers left, and memory that is not
+ * freed.
  */
 #include "base/fault.h"
 #include "mc/mc.h"
@@ -57,7 +58,7 @@ static void destroy(void)
     mc_check(filch_pool_destroy(pool) == 0, "the pool is destroyed");
 }
 
-/* ---- what the threads do --------------------------------------------------------------------- */
+/* ---- roles of the threads -------------------------------------------------------------------- */
 
 static void run_sum(void)
 {
@@ -96,8 +97,8 @@ static void check_one(void)
     mc_check(filch_load_relaxed(&done) == 1, "the task has run");
 }
 
-/* Two pools whose tasks run tasks in each other: a strand waits for a job, and goes on with the
- * worker that takes it from the list of resumed strands. */
+/* Two pools whose tasks run tasks in each other. A strand waits for a job. A worker takes the
+ * strand from the list of resumed strands and goes on with it. */
 static filch_pool *other;
 
 static void create_two(void)

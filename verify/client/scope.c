@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scope: close waits for all tasks, sees their effects, and is the last to touch the scope; a
- * cancellation or a deadline reaches every task that waits.
+ * A scope: close waits for all tasks, sees their effects, and touches the scope last; a
+ * cancellation or a deadline reaches every waiting task.
  *
  * Workers are in filch_worker_main (worker_loop.h: the loop is part of this file). A thread from
  * outside or a task opens a scope, and frees it as soon as it is closed. The effects of the tasks
- * are plain. No thread completes what the tasks of a cancelled scope wait for: a missed
+ * are plain. Nothing else ends the waits of the tasks in a cancelled scope, so a missed
  * cancellation is a deadlock. So is a deadline that no worker watches. If a worker watches it, an
  * execution may end there.
  */

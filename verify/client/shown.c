@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A strand comes into view, or looks whether it is wanted, while another worker goes to sleep:
- * either the sleeper finds the strand and asks, or the strand's next fork finds the sleeper.
+ * A strand comes into view, or looks for requests, while a worker goes to sleep: the sleeper asks
+ * the strand, or the strand's next fork finds the sleeper.
  *
  * T1 runs a strand as worker 0. T2 is worker 1, in the idle half of filch_worker_main without the
  * search. Both use the functions of the loop (worker_loop.h), which is part of this file, as is
  * src/fork/kinds.c for its locks. The strand runs a script:
  *
  *     f   forks a task
- *     l   looks whether it is wanted, as loops do; if no worker is idle, its forks are fast again
+ *     l   looks for requests, as loops do; if no worker is idle, its forks are fast again
  *     v   runs a job inside, as filch_run does in a task: the strand is out of view meanwhile
  *     q   waits until T2 has looked for the last time before it sleeps, or has a task
  *     j   joins the newest
@@ -16,7 +16,7 @@
  *
  * An execution ends when T2 has a task. If T2 sleeps on beside a task that it should have seen, the
  * checker reports that. So all programs are small enough for an exhaustive search; join.c and
- * wanted.c check what follows a steal.
+ * wanted.c check the steps after a steal.
  *
  * The client generates all scripts of f, l, v and q up to a length in which a task must be public.
  * These tasks are the first one since the strand was shown, if nothing comes before it, and each
@@ -258,7 +258,7 @@ static int run_claimed(const mc_options *options)
     return mc_report(total);
 }
 
-/* A guest gives a task back only to a deque for all: here one that a strand in view has forked
+/* A guest gives a task back only to a deque for all: here a task that a strand in view has forked
  * before. */
 static int run_guest(const mc_options *options)
 {

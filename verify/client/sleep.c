@@ -4,9 +4,9 @@
  * to sleep, search or wake up.
  *
  * Workers go through the idle half of filch_worker_main, with the shipped functions (worker_loop.h:
- * the loop is part of this file): take, else search, else announce sleep, look once more, sleep. A
- * worker begins awake (a) or asleep (s). The script says what the thread with work does before it
- * notifies:
+ * the loop is part of this file). They take, else search, else announce sleep, look once more, and
+ * sleep. A worker begins awake (a) or asleep (s). The script lists the steps of the thread with
+ * work, before it notifies:
  *
  *     i  injects a job; p  two at once
  *     w  publishes a task on a strand; u  one after all before it were stolen

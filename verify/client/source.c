@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events of the kernel: the bell wakes a thread that waits for them. While the thread computes,
- * another thread looks after them.
+ * Events of the kernel: the bell wakes a thread that waits for them, and another thread polls them
+ * while that thread computes.
  *
  * A source of this file stands in for the sources of src/io. An event is a bit of the word on which
  * the source's thread sleeps. So is the bell, for which src/sleep/sleep.c, which is part of this
@@ -31,9 +31,9 @@
  *        already
  *     v  it has slept in the same source, and leaves for something else, while T3 sleeps
  *
- * In every execution a thread has to see to the operation: the thread that looks after the source
- * wakes a worker for the strand, and a worker that T1 wakes would look. If a worker sleeps on, that
- * is a deadlock.
+ * In every execution a thread has to handle the operation. The thread that looks after the source
+ * wakes a worker for the strand, and a worker that T1 wakes would look after the source. If a
+ * worker sleeps on, that is a deadlock.
  *
  * `source, away`: T1 is worker 0, which goes to sleep in its source.
  *

@@ -3,7 +3,7 @@
  * The split stack: every forked task runs once, its forker sees its effects, and a thief that asks
  * is heard.
  *
- * The owner runs a script on a strand, through the shipped slow paths: f forks a task, j joins the
+ * The owner runs a script on a strand, through the shipped slow paths. f forks a task, j joins the
  * newest, q publishes all tasks quietly, as loops do. The client generates all scripts up to a
  * length. Thieves try to steal, ask when nothing is public, and try again. They count as idle in a
  * sleep word on which no thread sleeps, so the owner publishes as it does in a pool.

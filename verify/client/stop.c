@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The end of a pool, and a worker without memory: a worker that goes to sleep still ends with the
- * pool, and still runs a strand that is ready.
+ * The end of a pool, and a worker without memory: a worker going to sleep still ends with the pool,
+ * and still runs a ready strand.
  *
  * The shipped workers are in filch_worker_main, each begun as a searcher by a notify; stop_threads
  * is that of src/worker/pool.c. Both files are part of this one. The search is exhaustive.

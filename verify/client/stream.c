@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: items are taken once and in order, a waiting task is resumed, and no thread touches the
- * stream after its task has found it at rest.
+ * Streams: items are taken once and in order, a waiting task is resumed, and no thread touches a
+ * stream that its task found at rest.
  *
  * T1 is the task. It takes items until the stream is at rest and no item is left, and frees it at
  * once. T2 and T3 read completions, one at a time, as the thread of a ring and the lookout do. They
- * stand in for the kernel, too. When two items have come that the task has not taken, the reader
- * submits the request that stops the stream, and the next completion is the last. A script says
+ * stand in for the kernel, too. When two items wait for the task, the reader submits the request
+ * that stops the stream. The next completion is then the last. A script says
  *
  *     how T1 waits:          w  until an item comes
  *                            t  the first time, its time is up before it has parked: it stops

@@ -5,12 +5,12 @@
  *
  * Workers are in filch_worker_main (worker_loop.h: the loop is part of this file): the first begins
  * with a strand, the second asleep. The strand forks a task or not, then waits for a future. The
- * names below say what follows. A thread from outside may run the task: as a guest, which leaves
- * when there is nothing to help with. A strand that is not resumed, or a task that no worker takes,
- * leaves a thread waiting for ever.
+ * names of the programs below say how each goes on. A thread from outside may run the task: as a
+ * guest, which leaves when there is nothing to help with. A strand that is not resumed, or a task
+ * that no worker takes, leaves a thread waiting for ever.
  *
- * To miss what a strand leaves behind when it goes on takes two preemptions or more. That program
- * is walked at random.
+ * To miss the work that a strand leaves behind when it goes on takes two preemptions or more. That
+ * program is walked at random.
  */
 #include "worker_loop.h"
 
@@ -59,7 +59,7 @@ static void run_task(filch_frame *f, void *is_set)
         set();
 }
 
-/* ---- what the first strand does -------------------------------------------------------------- */
+/* ---- roles of the first strand --------------------------------------------------------------- */
 
 static void only_wait(filch_strand *self)
 {
@@ -67,7 +67,8 @@ static void only_wait(filch_strand *self)
     went_on = 1;
 }
 
-/* The task completes what the strand waits for: a thief must steal it from the waiting strand. */
+/* The task completes the future that the strand waits for: a thief must steal it from the waiting
+ * strand. */
 static void wait_for_task(filch_strand *self)
 {
     filch_frame *f = filch_split_slots(&self->split), *mark = f;
@@ -329,7 +330,7 @@ static void finish_short(void)
              "and goes on, once");
 }
 
-/* A strand that may go on: the pool waits for what it does, and refuses nothing before. */
+/* While this strand may go on, the pool waits for it, and refuses no task. */
 static filch_link may_go_on;
 
 static filch_job not_begun;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Semaphore, event, once, reader-writer lock and barrier, used by threads: each keeps its promise,
- * with waits that end early, and with memory that is freed as soon as the promise allows it.
+ * with waits that end early and memory freed as soon as allowed.
  *
  * Threads are enough here: client/suspend.c and client/wait.c check how a strand waits, and the
  * words below are the same for both. The protected data is plain. A lost wake-up is a deadlock.

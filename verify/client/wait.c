@@ -12,7 +12,8 @@
  *     x   sets the mark and cancels, as src/wait/scope.c does
  *     n   nudges the waiter, which may then end its wait itself
  *
- * The waiter is a strand, or a thread. A thread is not nudged: it acts at once on what park finds.
+ * The waiter is a strand, or a thread. A thread is not nudged: it acts at once on the result of
+ * park.
  *
  * The client generates all scripts up to a length, also without T2 where T3 cancels. The memory
  * that is handed over, and that the waiter leaves when it parks, is plain. If the waiter and the
@@ -44,7 +45,7 @@ static uint64_t brought[2][WAITS_MAX + LENGTH_MAX];
 
 static unsigned wait_count;
 static bool is_thread;
-static char steady; /* what T2 does; 0: there is none */
+static char steady; /* the role of T2; 0: there is no T2 */
 static const char *script;
 
 /* ---- the waiter ------------------------------------------------------------------------------ */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A strand that works while workers are idle: they ask it for tasks, and take what it publishes.
+ * A strand that works while workers are idle: they ask it for tasks, and take the tasks that it
+ * publishes.
  *
  * T1 runs a strand, through filch_worker_run of the loop (worker_loop.h), which is part of this
  * file. The others are workers in filch_worker_main: awake (a) or asleep (s) at first. The strand
@@ -103,7 +104,7 @@ static void setup(void)
     first = filch_worker_prepare(pool->workers[0], run_script, NULL, NULL);
 }
 
-/* This thread ends here: the others do what its worker would do next. */
+/* This thread ends here: the others do the next steps of its worker. */
 static void forker(void)
 {
     filch_worker *worker = pool->workers[0];
