@@ -11,8 +11,8 @@
  *                                      begin the steps that do not need e, followed by p.
  *
  * The choice of a store to read belongs to the step: the search tries all choices wherever the step
- * stands. So two steps conflict if they do with some choice. A thread that slept through a step and
- * one that came after it must agree about that.
+ * stands. So two steps conflict if some choice makes them conflict. That answer must be the same
+ * for a done step (are_dependent) and for the next step of a sleeping thread (conflicts_with_next).
  *
  * The rules of seq_cst do not depend on the order of steps (README.md: Exploration), so they make
  * no steps dependent.
@@ -75,9 +75,9 @@ static void join_past(uint32_t *to, const uint32_t *from)
  * stores.
  *
  * If a newer store is not in the operation's past, the operation could have come before that store.
- * The race between the two makes the search try that order. The past includes everything that this
- * choice puts before the operation: the store that it reads and, if it writes, all operations that
- * wrote or read an older store.
+ * The race between the two makes the search try that order. With this choice, the past also
+ * includes the store that the operation reads. If the operation writes, the past includes all
+ * operations that wrote or read an older store, too.
  */
 bool mc_is_needed(const thread *t, const location *l, uint32_t i, bool is_write)
 {

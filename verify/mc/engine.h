@@ -25,7 +25,7 @@
 
 #include <string.h>
 
-/* ---- what threads know of each other --------------------------------------------------------- */
+/* ---- knowledge of threads about each other --------------------------------------------------- */
 
 /* A thread's clock numbers its operations. A view holds, for each thread, the last operation that
  * happens before. */

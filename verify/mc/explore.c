@@ -3,8 +3,8 @@
  * Choices: which thread goes on, which store a load reads, which thread a wake wakes.
  *
  * An execution is the list of its choices. Random walks draw them. All other modes search depth
- * first: repeat the choices before the last one that has an alternative left, take that
- * alternative, then the first alternative at every later choice.
+ * first. They find the last choice that has an alternative left, and repeat the choices before it.
+ * Then they take that alternative, and the first one at every later choice.
  */
 #include "mc/engine.h"
 

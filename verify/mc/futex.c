@@ -9,9 +9,10 @@
  * order. A wait chooses at its beginning whether it times out or wakes for no reason. Such a waiter
  * does not count as asleep, and returns when it is scheduled.
  *
- * A pause waits for news: a store to one of the words that the thread has read since its last
- * pause, newer than the store it read. The pause chooses which word it is. The thread then does not
- * read the older store again. So every round of a spin loop reads something new, and loops end.
+ * A pause waits for news at the words that the thread has read since its last pause. News is a
+ * store newer than the one that the thread has read. The pause chooses the word. The thread then
+ * does not read the older store again. So every round of a spin loop reads something new, and loops
+ * end.
  */
 #include "mc/engine.h"
 
@@ -185,7 +186,7 @@ static const spin *choose_news(const thread *t)
             return &t->spinning[i];
 }
 
-/* Of the store behind the one that was read. */
+/* The rank of the store right behind the one that the thread has read. */
 static uint64_t next_rank(const spin *s)
 {
     uint32_t i = s->location->count;

@@ -124,7 +124,7 @@ bool mc_offset(uintptr_t address, size_t *offset)
            !(address >= (uintptr_t)__start_mc_keep && address < (uintptr_t)__stop_mc_keep);
 }
 
-/* ---- what may be touched --------------------------------------------------------------------- */
+/* ---- which memory may be touched ------------------------------------------------------------- */
 
 static const block *find_block(uintptr_t address)
 {
@@ -288,7 +288,7 @@ int mc_madvise(const void *memory, size_t bytes, int advice)
     return advice < 0 ? -1 : 0;
 }
 
-/* ---- what the compiler does not instrument --------------------------------------------------- */
+/* ---- calls that the compiler does not instrument --------------------------------------------- */
 
 void *mc_memset(void *to, int value, size_t bytes)
 {

@@ -63,7 +63,7 @@ typedef struct mc_options {
     unsigned stale;       /* MC_BOUNDED: loads that do not read the newest store; 0: any number */
     uint64_t runs, seed;  /* MC_RANDOM: 0 runs mean 1000 */
 
-    /* What the environment may do, per thread and execution. */
+    /* How often the environment may interfere, per thread and execution. */
     unsigned spins;  /* pauses that return at once, before they wait for news; or MC_ALWAYS */
     unsigned faults; /* allocations, mappings and thread starts that may fail; or MC_ALWAYS do */
     unsigned fault_kinds;   /* of these, only 1 << FILCH_FAULT_THREAD ... [all] */

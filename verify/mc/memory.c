@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The memory model: which store a load may read, where a store may go, and what threads know
- * afterwards.
+ * The memory model: which store a load may read, where a store may go, and which stores threads
+ * know afterwards.
  *
  *     stores of x    0    1    2    3    4
  *                    too old   |  may be read; a new store may go behind each of them
- *                              mc_oldest: the newest that this thread, or one it has synchronised
- *                              with before that synchronisation, has read or written
+ *                              mc_oldest: the newest store that this thread has read or written; or
+ *                              that another thread had, before this one synchronised with it
  *
  * A read-modify-write goes right behind the store that it reads, and no store goes between them.
  * README.md relates this to RC11.
@@ -82,8 +82,7 @@ static uint32_t choose(const thread *t, location *l, bool is_write, int order)
     return mc_pick_store(newest, c.candidates, c.count);
 }
 
-/* Choose the store that a compare and swap reads: one with another value, or one that it can
- * replace. */
+/* Choose the store that a compare and swap reads: it has another value, or can be replaced. */
 static uint32_t choose_compared(const thread *t, location *l, uint64_t wanted, int order,
                                 int failure_order)
 {

@@ -463,7 +463,7 @@ mc_result mc_run(const mc_program *program, const mc_options *options)
     return mc.result;
 }
 
-/* ---- what the library asks of the system ----------------------------------------------------- */
+/* ---- calls of the library to the system ------------------------------------------------------ */
 
 bool mc_may_fault(unsigned what)
 {

@@ -6,12 +6,14 @@
  * "a is known to b" means that a happens before b. These operations precede each other:
  *
  *     in one thread   the earlier precedes the later
- *     accesses a, b   of one word: a is known to b, or b stores behind what a has read or stored;
- *                     of two: of what a's thread did next at another word than a, b's thread knew
- *                     when it last did something at another word than b
- *     access a, fence f   f knows a store behind what a has read or stored
- *     fence f, access a   a stores behind what was read or stored by one that knows f
- *     fences f, g     at some word, one that knows f is older than one that g knows
+ *     accesses a, b   of one word: a is known to b, or b stores behind the store that a has read or
+ *                     made
+ *                     of two words: c is known to d. Here c is the next operation of a's thread at
+ *                     another word than a, and d the last one of b's thread before b at another
+ *                     word than b
+ *     access a, fence f   f knows a store behind the store that a has read or made
+ *     fence f, access a   a stores behind a store that an operation which knows f has read or made
+ *     fences f, g     at some word, an operation that knows f is older than one that g knows
  *
  * Nothing else orders them, least of all the order of execution. README.md derives this from the
  * definition.
@@ -22,7 +24,7 @@
  */
 #include "mc/engine.h"
 
-/* ---- what a thread does at one word, and then elsewhere -------------------------------------- */
+/* ---- operations of a thread at one word, and then elsewhere ---------------------------------- */
 
 void mc_stay(thread *t, const location *l)
 {

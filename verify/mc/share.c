@@ -2,13 +2,13 @@
 /*
  * Which words are shared: one thread writes them, and another uses them.
  *
- * A preemption before an operation at any other word can just as well come after that operation,
- * before the same thread's next one: no thread can tell. So bounded search preempts a thread only
- * before operations at words that are shared in some execution.
+ * A preemption before an operation at any other word can just as well come right after that
+ * operation: no thread can tell the difference. So bounded search preempts a thread only before
+ * operations at words that are shared in some execution.
  *
  * The search learns on the way which words these are. With the full number of preemptions, it
- * begins again whenever it meets one more. An execution that it left out cannot share a word that
- * is still unknown: up to the first operation that would, it equals an execution that was tried.
+ * begins again whenever it meets one more. An execution that was left out shares no unknown word.
+ * Up to the first operation that would share one, it equals an execution that was tried.
  *
  * Each program starts with no word known, so its executions do not depend on the programs before.
  *
