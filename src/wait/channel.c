@@ -309,7 +309,7 @@ static int wait_on(const channel_side *side, filch_channel *channel, filch_frame
               : side->is_send ? filch_channel_put(channel, entry, FILCH_EFFORT_PATIENT, &handover)
                               : filch_channel_get(channel, entry, FILCH_EFFORT_PATIENT, &handover);
     }
-    /* The next waiter may have relied on us. */
+    /* While this waiter was nudged, no other was: look after them now. */
     settle(channel, &handover);
     filch_lock_release(&channel->lock);
     filch_handover_finish(&handover);

@@ -158,8 +158,8 @@ int filch_future_submit(filch_pool *pool, filch_future *future, filch_future_fn 
         .fn = fn,
         .arg = arg,
         .future = future};
-    /* Once for the job, and once for this call: if the job is complete at once, another thread may
-     * destroy the pool. */
+    /* Once for the job, and once for this call. Otherwise, if the job completes at once, another
+     * thread might destroy the pool during this call. */
     filch_pool_begin(pool);
     filch_pool_begin(pool);
     filch_pool_inject(pool, &task->job);

@@ -63,7 +63,7 @@ static void delist(filch_strand *strand)
 
 void filch_scope_enlist(filch_scope *scope, filch_strand *strand)
 {
-    /* Once per task. scope_to would tell, too, but neighbours in the list write to it. */
+    /* Once per task. Do not test scope_to instead: neighbours in the list write to it. */
     if (strand->at_end == delist)
         return;
     filch_lock_acquire(lock_of(scope));
@@ -91,9 +91,9 @@ static void cancel(filch_scope *scope, uint32_t why, filch_link ***last)
             continue;
         **last = &strand->link;
         *last = &strand->link.next;
-        /* The strand would cancel the scope that it closes itself, but perhaps late: the tasks of
-         * that scope may occupy all workers. Until the strand is resumed, it and that scope are
-         * ours. Locks are acquired from the outer scope to the inner one. */
+        /* The strand would cancel the scope that it is closing, but perhaps late: the tasks of that
+         * scope may occupy all workers. Until the strand is resumed, it and that scope are ours.
+         * Locks are acquired from the outer scope to the inner one. */
         if (strand->closes && strand->closes->pool == scope->pool)
             cancel(strand->closes, ECANCELED, last);
     }
@@ -212,8 +212,8 @@ static bool try_enter(filch_scope *scope, bool is_own, filch_waiter *waiter)
     return is_in;
 }
 
-/* Wait until there are fewer tasks than the limit, and count one more. Tasks of the scope do not
- * wait: it might be for their own end. */
+/* Wait until there are fewer tasks than the limit, and count one more. A task of the scope does not
+ * wait: it might wait for its own end. */
 static int enter_limited(filch_frame *f, filch_scope *scope)
 {
     filch_waiting waiting;
@@ -240,8 +240,8 @@ static int enter_limited(filch_frame *f, filch_scope *scope)
     return outcome;
 }
 
-/* A task of a limited scope has ended. Its place goes to a waiting spawner, or is free. Tasks of
- * the scope may have exceeded the limit. */
+/* A task of a limited scope has ended. Its place goes to a waiting spawner, or becomes free. Tasks
+ * spawned by tasks of the scope may have exceeded the limit. */
 static void leave_limited(filch_scope *scope)
 {
     filch_wakes wakes = {NULL, NULL};

@@ -48,7 +48,8 @@ void filch_waiting_begin(filch_waiting *waiting, filch_frame *f, const char *at)
 
 void filch_waiting_drop(filch_waiting *waiting)
 {
-    /* If the scope ends the wait at the same moment, it is ended all the same. */
+    /* If the scope ends the wait at the same moment, this call fails. The wait has ended all the
+     * same. */
     filch_wait_end(waiting->wait, waiting->turn, FILCH_WAIT_CANCELLED);
     if (waiting->strand)
         /* relaxed: as above. */
@@ -61,7 +62,8 @@ static void wait_on_strand(filch_waiting *waiting, uint64_t deadline_ns)
     filch_timers *timers = &strand->pool->timers;
     filch_timer timer = {.strand = strand, .turn = waiting->turn};
 
-    /* One of its own tasks may have to end the wait, if there is memory to run it. */
+    /* The wait may depend on one of the strand's own tasks: let thieves take them. A firm wait goes
+     * on even if there is no memory to run them. */
     strand->is_firm = waiting->is_firm || filch_strand_is_shielded(strand, waiting->f);
     filch_publish_all(waiting->f);
     if (strand->keeps_all && waiting->f > strand->split.end && !strand->is_firm)

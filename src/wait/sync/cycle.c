@@ -26,8 +26,8 @@ static filch_lock_wait *follow(const filch_lock_wait *wait)
     return find(filch_load_relaxed(&wait->mutex->holder));
 }
 
-/* Does following lead back to `wait`? It may lead into a circle without it: so take no more steps
- * than there are waits. */
+/* Whether following the waits leads back to `wait`. They may form a circle without `wait`, so take
+ * no more steps than there are waits. */
 static bool is_in_circle(const filch_lock_wait *wait)
 {
     const filch_lock_wait *at = follow(wait);

@@ -18,9 +18,9 @@
  * until another task is resumed. But a waiter that was woken, and has waited for PATIENCE_NS in
  * all, is not overtaken any more. So no waiter waits forever.
  *
- * Invariant: not HELD and QUEUED imply WOKEN, so a task is on its way to look after the waiters. An
- * unlock clears HELD only then, and a waiter sets QUEUED by a compare and swap that sees HELD. A
- * woken waiter cannot be cancelled until it has tried.
+ * Invariant: not HELD and QUEUED imply WOKEN. So a woken waiter is on its way to look after the
+ * others. An unlock clears HELD only if there is no QUEUED, or WOKEN is set. A waiter sets QUEUED
+ * by a compare and swap that sees HELD. A woken waiter cannot be cancelled until it has tried.
  *
  * The last access of an unlock is the compare and swap that clears HELD. If a waiter gets the
  * mutex, the last access is the release of the lock. So the next task that locks and unlocks the

@@ -7,8 +7,8 @@
  *     read      neither WRITER nor QUEUED: add a reader. Otherwise set QUEUED and wait
  *     write     0: set WRITER. Otherwise set QUEUED and wait
  *     unlock    no QUEUED: subtract the reader, or clear WRITER. QUEUED: under the lock of the
- *               list, the caller leaves, and the next waiters get the object: a writer, if it is
- *               first and no reader is left, or all readers up to the next writer. If all waiters
+ *               list, the caller leaves, and the next waiters go on: all readers up to the next
+ *               writer; or the first waiter, if it writes and no reader is left. If all waiters
  *               have left the list meanwhile, clear QUEUED and begin again
  *
  * No caller overtakes waiters, so readers and writers take turns. A writer waits for the readers
