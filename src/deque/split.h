@@ -206,9 +206,9 @@ static inline filch_steal_result filch_split_steal(filch_split *s, filch_slot **
 /*
  * Ask the owner to publish. The caller counts as idle in the sleep word before it asks.
  *
- * If another thief has asked already, a caller that will ask again need not: `insist` is false. But
- * the owner may answer that other request without seeing that the caller is idle. With `insist` it
- * cannot.
+ * If another thief has asked already, a caller that will ask again later need not ask now: `insist`
+ * is false. But the owner may then answer without seeing that the caller is idle. `insist` prevents
+ * that.
  */
 static inline void filch_split_ask(filch_split *s, bool insist)
 {

@@ -35,7 +35,7 @@ static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks
 }
 
 /* Where to check for idle workers next. While much work is left, one check for several chunks is
- * enough: reading the clock and calling the body costs a few percent of a chunk. */
+ * enough. Reading the clock and calling the body costs a few percent of a chunk. */
 static inline size_t filch_pace_stop(size_t begin, size_t end, size_t chunk)
 {
     size_t chunk_count = (end - begin) / chunk;

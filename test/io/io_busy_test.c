@@ -201,7 +201,7 @@ TEST(a_task_may_compute_until_its_operation_is_done)
 
 static filch_atomic_u32 arrived;
 
-/* Each worker runs one of these tasks, and so does I/O. */
+/* Each worker runs one of these tasks, so each worker has done I/O. */
 static int receive_on_each(filch_frame *f, void *arg)
 {
     int own[2];
@@ -224,8 +224,8 @@ static int receive_byte(filch_frame *f, void *arg)
     return filch_recv(f, pair[0], &byte, 1, 0) == 1 ? 0 : -EIO;
 }
 
-/* Wait until the process was woken at most 20 times in 200 ms, as often as a lookout in a hundredth
- * of that time. On a busy machine that may take long. */
+/* Wait until the process is woken at most 20 times in 200 ms. A lookout wakes that often in 2 ms.
+ * On a busy machine this may take long. */
 static void await_rest(void)
 {
     struct rusage before, after;

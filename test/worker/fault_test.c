@@ -110,8 +110,8 @@ TEST(without_threads_a_submitted_task_has_been_run_on_return)
 
 #define ROUNDS 2000
 
-/* Wait until both threads have arrived `count` times. A futex would release one long before the
- * other. */
+/* Wait until both threads have arrived `count` times. With a futex, one thread would go on long
+ * before the other. */
 static void meet(counter *arrived, uint64_t count)
 {
     counter_add(arrived, 1);

@@ -28,7 +28,7 @@
  *                 obtained before it
  *     EMPTY       is returned only if the deque was empty. In the scripts of `empty`, the owner
  *                 announces each push, and the thief each EMPTY
- *     LOST        has a winner
+ *     LOST        is returned only if another thread has taken an entry
  *     a push      is refused only for the reasons of its kind
  *     memory      is all freed
  *
@@ -96,10 +96,11 @@ typedef struct family {
     uint64_t start;     /* of the counters inside */
     unsigned batch;     /* entries that a thief takes at a time; 0: steal instead of steal_batch */
     unsigned faults;    /* allocations that may fail */
-    bool is_announced;  /* each push, and each EMPTY of a thief */
+    bool is_announced;  /* the owner announces each push, and a thief each EMPTY */
     const char *before; /* a script for one thread, in setup */
     const char *only;   /* this script, and no other */
-    /* At most so many, with one old value read; one more with --long; 0: any number. */
+    /* At most so many preemptions, and one read of an old value; one more of each with --long. 0:
+     * any number. */
     unsigned preemptions;
 } family;
 

@@ -282,8 +282,8 @@ static int a_then_b(filch_frame *f, void *arg)
     return 0;
 }
 
-/* Closes the circle, and gives up after a moment: the other task gets b then. The pool has one
- * worker, so the other task has begun to wait when this one runs again. */
+/* This task closes the circle, and gives up after a moment. Then the other task gets b. The pool
+ * has one worker, so the other task has begun to wait when this one runs again. */
 static int b_then_a(filch_frame *f, void *arg)
 {
     circle *c = arg;
