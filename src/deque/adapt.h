@@ -156,7 +156,7 @@ static inline bool bwos_lifo_has_public(void *deque)
     return is_found;
 }
 
-/* All blocks between the one that the owner pops from and the one it pushes to are granted. */
+/* All blocks between the owner's pops and its pushes are granted. */
 static inline bool bwos_fifo_has_public(void *deque)
 {
     filch_bwos_fifo *d = deque;

@@ -65,8 +65,8 @@ RARE filch_slot *fork_asked(filch_slot *task)
     return task;
 }
 
-/* The deque must grow, or is full. If thieves have emptied it, it may have room again once its
- * owner has noticed that, by a pop. */
+/* The deque must grow, or is full. If thieves have emptied the deque, its owner notices that only
+ * by a pop, which may make room again. */
 RARE filch_slot *fork_full(filch_slot *task, bool is_quiet)
 {
     filch_strand *strand = filch_strand_of(task);

@@ -4,8 +4,8 @@
  * zero notifies the closer under the lock. The closer acquires the lock once more before it
  * returns, so no task touches a scope that is gone.
  *
- * A strand that runs a task of the scope is in its list from its first wait on, where
- * filch_scope_cancel finds it. If the strand is closing a scope of its own, that scope is
+ * A strand that runs a task of the scope enters the scope's list at its first wait. There
+ * filch_scope_cancel finds the strand. If the strand is closing a scope of its own, that scope is
  * cancelled, too.
  *
  * Edges
@@ -100,7 +100,8 @@ static void cancel(filch_scope *scope, uint32_t why, filch_link ***last)
     filch_lock_release(lock_of(scope));
 }
 
-/* By a worker of the pool, or by a caller that keeps the pool alive. Tasks do so until they end. */
+/* Called by a worker of the pool, or by a caller that keeps the pool alive. A task keeps the pool
+ * alive until it ends. */
 static void cancel_and_resume(filch_scope *scope, uint32_t why)
 {
     filch_pool *pool = scope->pool;

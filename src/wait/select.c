@@ -15,8 +15,8 @@
  * checks. A select that sends and receives on one channel does not meet itself. While it checks, it
  * is in no list; while it is in the lists, it does not check.
  *
- * A future may be freed when all its waiters have returned. So we acquire its lock once more, even
- * if it was the case that was chosen: filch_future_set must have released it.
+ * A future may be freed when all its waiters have returned. So select acquires the future's lock
+ * once more, even if that future was chosen: filch_future_set must have released the lock.
  *
  * There are no ordered operations here: the locks [lock-passed] and the wait [strand-waits,
  * wait-ended] carry everything.

@@ -207,8 +207,8 @@ static void receive_all_beside_close(filch_frame *f, void *arg)
         CHECK(send(pair[1], "efgh", 4, 0) == 4);
         CHECK(filch_op_wait(f, &ops[i], FILCH_NO_DEADLINE) == 8 &&
               memcmp(bytes, "abcdefgh", 8) == 0);
-        /* The bytes that it has are its result when it is cancelled, and at the end of the
-         * stream. */
+        /* When the operation is cancelled, and at the end of the stream, its result is the bytes so
+         * far. */
         receive_beside_close(f, &ops[i], pair);
         CHECK(filch_op_wait(f, &ops[i], filch_after_ms(1)) == 4);
     }

@@ -204,7 +204,7 @@ static void look_at_forked(void)
 /* ---- a task that is offered ------------------------------------------------------------------ */
 
 static filch_slot slot;
-/* Plain: the forker writes a task before it offers it, and the thread that claims it reads it. */
+/* Plain: the forker writes a task before the offer, and the claiming thread reads it. */
 static int tasks_forked;
 
 static void setup_offer(void)

@@ -37,7 +37,7 @@
  *
  * `source, away`: T1 is worker 0, which goes to sleep in its source.
  *
- *     T2 calls it (c), ends it (e), or takes its seat first (g)
+ *     T2 calls T1 (c), ends it (e), or takes its seat first (g)
  *     T3 is the kernel: it completes the operation (k), or does nothing (-)
  *     T1 sleeps in its source (s), in its bed, because another thread watches the source (n), or
  *     its time runs out (t)

@@ -4,7 +4,7 @@
  *
  *     thread.c    model threads: coroutines that stop before each operation
  *     location.c  atomic words and their stores
- *     memory.c    which stores an operation may read, and what it makes visible (README.md)
+ *     memory.c    which stores an operation may read, and which it makes visible (README.md)
  *     sc.c        which of these choices seq_cst forbids
  *     futex.c     waiting: futexes, pauses
  *     heap.c      memory of the program; shadow.c its plain accesses: races, use after free

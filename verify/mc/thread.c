@@ -188,7 +188,7 @@ int mc_spawn(void (*fn)(void *), void *argument)
 
     mc_trace(mc.current, (mc_site){0}, "starts T%d", t->id);
     mc_stay(mc.current, NULL);
-    /* The child does not know what the parent does from here on. */
+    /* The child does not know the parent's operations from here on. */
     mc_tick(mc.current);
     return t->id;
 }

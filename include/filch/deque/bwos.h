@@ -18,9 +18,9 @@
  * If the move succeeds, the thief has the entries. No entry is ever reserved but not yet taken, so
  * no thread ever waits for a thief.
  *
- * The owner grants entries by moving `granted`. It reclaims the entries that are left by giving
- * `head` a new tag; a thief that made its copy before that fails. A block is past when it was
- * granted as a whole and taken as a whole: nothing more comes at this position.
+ * The owner grants entries by moving `granted`. It reclaims the remaining entries by giving `head`
+ * a new tag. A thief that copied entries before that fails to move `head`. A block is past when it
+ * was granted as a whole and taken as a whole: nothing more comes at this position.
  *
  * A thief that finds nothing asks the owner: it overwrites the limit, which the owner compares with
  * in each pop and reads in each push. The owner's next call is then slow and grants all entries it

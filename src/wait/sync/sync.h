@@ -15,9 +15,9 @@
  *
  *     lock;  filch_claim(list, &claimed);  unlock;  the word;  filch_claimed_go(&claimed)
  *
- * It finishes the wait only after it has released the lock and changed the word. So when the waiter
- * goes on, the giver no longer touches the object, and the waiter may free it without acquiring the
- * lock again.
+ * The giver finishes the wait only after it has released the lock and changed the word. So when the
+ * waiter goes on, the giver no longer touches the object, and the waiter may free it without
+ * acquiring the lock again.
  *
  * A waiter that is cancelled, or whose deadline passes, before it is claimed gets nothing; the next
  * one is claimed instead. After the claim it cannot be cancelled. No thread wakes a waiter under
