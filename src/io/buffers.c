@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* From one buffer to the next: one cache line more than a buffer has, so that their beginnings are
- * in different sets of the cache. */
+/* The distance between buffers: one cache line more than a buffer, so that their beginnings are in
+ * different sets of the cache. */
 #define STRIDE (FILCH_STREAM_BYTES + FILCH_CACHE_LINE)
 
 char *filch_buffers_at(const filch_buffers *buffers, unsigned id)

@@ -2,8 +2,8 @@
 /*
  * Buffers for streams, one set per ring: the kernel takes one when bytes have come, and not before.
  *
- * They are in a queue. The kernel takes them from one end. Tasks on any thread give them back at
- * the other end, under the lock.
+ * The buffers are in a queue. The kernel takes them from one end. Tasks on any thread give them
+ * back at the other end, under the lock.
  */
 #ifndef FILCH_IO_BUFFERS_H
 #define FILCH_IO_BUFFERS_H

@@ -20,8 +20,8 @@ ssize_t filch_poll_fd(int fd, unsigned events, int timeout_ms)
                                       : one.revents;
 }
 
-/* -EAGAIN from a call that blocks: the descriptor itself is non-blocking. The caller has not asked
- * for that, so poll. */
+/* -EAGAIN from a blocking call: the descriptor is non-blocking. If the caller has not asked not to
+ * wait, poll. */
 static bool has_to_poll(const filch_op *op, ssize_t result)
 {
     return result == -EAGAIN && !filch_op_is_dontwait(op) && filch_op_events(op);
@@ -42,7 +42,8 @@ ssize_t filch_op_call(filch_op *op)
     }
 }
 
-/* Wait for the events of the operation; if it has none, for `pause_ms`. True: it is ready. */
+/* Wait for the events of the operation; if it has none, for `pause_ms`. True: the descriptor is
+ * ready. */
 static bool wait_until(const filch_op *op, uint64_t left_ns, int pause_ms)
 {
     uint64_t left_ms = (left_ns + 999999) / 1000000;

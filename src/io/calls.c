@@ -53,7 +53,7 @@ ssize_t filch_read_all(filch_frame *f, int fd, void *buffer, size_t bytes)
     return (ssize_t)done;
 }
 
-/* Through memory: data in the kernel's cache is copied twice, and nothing waits for the disk. */
+/* Copies through memory: twice for data in the kernel's cache, but no worker waits for the disk. */
 ssize_t filch_sendfile(filch_frame *f, int to, int from, uint64_t offset, size_t bytes)
 {
     size_t done = 0, room = bytes < COPY_BYTES ? bytes : COPY_BYTES;
@@ -80,7 +80,7 @@ ssize_t filch_sendfile(filch_frame *f, int to, int from, uint64_t offset, size_t
 
 /* ---- directories ----------------------------------------------------------------------------- */
 
-/* As the kernel writes it. */
+/* A directory entry, as the kernel writes it. */
 struct entry {
     uint64_t inode;
     int64_t offset;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The routes RETRY and THREAD. The task carries the operation out itself, and is suspended in
- * between. If the task goes on instead (filch_op_start), a task of its own does so, the carrier.
+ * between. If the task goes on instead (filch_op_start), a separate task does so: the carrier.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -21,7 +21,7 @@
 #define FIRST_PAUSE_NS 50000
 #define LAST_PAUSE_NS 10000000
 
-/* Sleep until the next try. 0; or -ETIMEDOUT, -ECANCELED: there is to be none. */
+/* Sleep until the next try. -ETIMEDOUT, -ECANCELED: do not try again. */
 static int pause_until(filch_frame *f, uint64_t *pause_ns, uint64_t deadline_ns)
 {
     uint64_t now_ns = filch_clock_ns(), next_ns = now_ns + *pause_ns;
@@ -33,8 +33,9 @@ static int pause_until(filch_frame *f, uint64_t *pause_ns, uint64_t deadline_ns)
                : filch_sleep_until(f, next_ns < deadline_ns ? next_ns : deadline_ns);
 }
 
-/* From here to end_use the descriptor is not closed by filch_close, if there is an epoll to count
- * with. 0; -ECANCELED: it was closed since the operation was started; or -errno. */
+/* Until end_use, filch_close does not close the descriptor, provided that there is an epoll to
+ * count the use. Returns 0; -ECANCELED: the descriptor was closed since the operation started; or
+ * -errno. */
 static int begin_use(filch_io *io, filch_epoll *epoll, const filch_op *op)
 {
     if (epoll)
@@ -55,12 +56,12 @@ typedef struct call {
     filch_op *op;
     uint64_t deadline_ns;
     int own_fd;         /* a duplicate of op->fd, for this call only; -1: there is none */
-    int own_fd2;        /* the same of op->fd2, if that is a directory */
+    int own_fd2;        /* a duplicate of op->fd2, if that is a directory; or -1 */
     filch_epoll *epoll; /* keeps op->fd from being closed during the call; NULL: nothing does */
 } call;
 
-/* If the descriptor was closed before this begins, its number may be another file by now. After
- * that the call has a descriptor of its own, or a close waits for it. */
+/* If the descriptor was closed before begin_use, its number may be another file by now: do not
+ * call. From begin_use on, the call has its own duplicate, or a close waits for the call. */
 static int call_on_thread(void *arg)
 {
     const call *c = arg;
@@ -82,8 +83,8 @@ static int call_on_thread(void *arg)
     return 0;
 }
 
-/* A duplicate of the descriptor; -1: none. Files and block devices may have locks of fcntl(2),
- * which end when any descriptor of the file is closed: they are not duplicated. */
+/* A duplicate of the descriptor; -1: none. Files and block devices are not duplicated: closing any
+ * descriptor of a file ends its locks of fcntl(2). */
 static int duplicate(int fd)
 {
     struct statx info;
@@ -92,8 +93,8 @@ static int duplicate(int fd)
     return may_have_locks ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 }
 
-/* If the task is cancelled, its deadline passes, or its descriptor is closed before a thread has
- * begun with the call, the call is not made. */
+/* Before a thread has begun the call, a cancellation, the deadline or a close of the descriptor
+ * prevents it. */
 static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
     bool has_two_dirs = filch_op_has(op, FILCH_TRAIT_TWO_DIRS) && op->fd2 >= 0;
@@ -103,8 +104,8 @@ static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t d
               .own_fd = duplicate(op->fd),
               .own_fd2 = has_two_dirs ? duplicate(op->fd2) : -1};
 
-    /* Without a duplicate it is a file. It waits for a disk, and a close can wait for that. A
-     * terminal may be stopped for ever. */
+    /* Without a duplicate the descriptor is a file: the call waits for a disk only, so a close can
+     * wait for the call. For a terminal, which may be stopped for ever, there is a duplicate. */
     if (c.own_fd < 0 && op->fd >= 0)
         c.epoll = filch_io_epoll(io);
     filch_io_count_op(io->pool, op, 1);
@@ -158,12 +159,12 @@ void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, filch_route 
         try_until(f, io, op, deadline_ns);
 }
 
-/* ---- by a task of its own -------------------------------------------------------------------- */
+/* ---- the carrier ----------------------------------------------------------------------------- */
 
 typedef struct carrier {
-    filch_scope scope; /* of the carrier's task alone: to cancel it */
+    filch_scope scope; /* has only the carrier's task; used to cancel it */
     filch_io *io;
-    filch_op *op, own; /* its copy of the operation is the one that is carried out */
+    filch_op *op, own; /* the carrier carries out its own copy of the operation */
     filch_route route;
 } carrier;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the entries of an io_uring for different operations have in common.
+ * Fill the fields that io_uring entries of several operations have in common.
  */
 #ifndef FILCH_IO_ENTRY_H
 #define FILCH_IO_ENTRY_H

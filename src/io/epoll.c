@@ -4,7 +4,7 @@
  *
  * An operation that would block goes into the list of its descriptor, and the descriptor is armed
  * for one event. The thread that gets the event takes the operations that the event is for off the
- * list, and tries them. That is
+ * list, and tries them. Such a thread is
  *   - an idle worker, one at a time, or the thread of the instance, if it has one;
  *   - now and then a busy worker;
  *   - the lookout, for workers that compute.
@@ -16,9 +16,9 @@
  * Lists and marks are under one lock; operations are tried outside of it. An operation that is
  * cancelled while it is being tried is marked, and does not get into a list again.
  *
- * `tries` counts the tries that go on on a descriptor: one for the event that is being handled,
- * one for each splice on its other side, and one for each call that a thread makes on a file
- * (carry.c). As long as there are any,
+ * `tries` counts the tries in progress on a descriptor. The event that is being handled counts as
+ * one. So does each splice that is tried because of its other descriptor. Each call on a file and
+ * each try of the route RETRY (carry.c) counts, too. While the count is not zero,
  *   - the descriptor is not armed, so one thread at a time tries its operations;
  *   - a close waits: a later try would be on another file.
  */
@@ -41,7 +41,7 @@
 /* The user data of the bell: no descriptor. */
 #define OF_BELL UINT64_MAX
 
-/* A descriptor. */
+/* The operations on one descriptor. */
 typedef struct place {
     filch_op *waiting; /* operations, the oldest first */
     uint32_t tries;
@@ -71,8 +71,8 @@ static uint32_t epoll_events(unsigned poll_events)
     return poll_events; /* the same bits */
 }
 
-/* Under the lock: wait for all events that operations want. While there are tries, the last of them
- * does so when it ends. */
+/* Under the lock: arm the descriptor for all events that its operations want. During tries do
+ * nothing: the last of them arms it when it ends. */
 static int arm(filch_epoll *epoll, int fd)
 {
     const place *p = &epoll->places[fd];
@@ -111,14 +111,15 @@ static int make_room(filch_epoll *epoll, int fd)
     return 0;
 }
 
-/* Under the lock: for both descriptors of an operation, whose tries are counted at both. */
+/* Under the lock: make room for both descriptors of an operation, since its tries are counted at
+ * both. */
 static int make_room_for(filch_epoll *epoll, const filch_op *op)
 {
     int err = make_room(epoll, op->fd);
     return err || filch_op_second_fd(op) < 0 ? err : make_room(epoll, op->fd2);
 }
 
-/* Under the lock: remove it from the list of this descriptor. False: it is not there. */
+/* Under the lock: remove the operation from the list of this descriptor. False: it is not there. */
 static bool take_off(filch_epoll *epoll, filch_op *op, int fd)
 {
     if (fd < 0 || (size_t)fd >= epoll->place_count)
@@ -134,7 +135,7 @@ static bool take_off(filch_epoll *epoll, filch_op *op, int fd)
     return true;
 }
 
-/* Put it into its list. 0; -ECANCELED: it was cancelled; or -errno. */
+/* Put the operation into its list. Returns 0; -ECANCELED: it was cancelled; or -errno. */
 static int wait_for_event(filch_epoll *epoll, filch_op *op)
 {
     filch_lock_acquire(&epoll->lock);
@@ -227,8 +228,8 @@ void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
         taken = take_of(epoll, &epoll->places[cancel->fd].waiting, cancel->fd, NULL);
     for (size_t i = 0; i < epoll->place_count && epoll->splice_count > 0; i++)
         taken = take_of(epoll, &epoll->places[i].waiting, cancel->fd, taken);
-    /* epoll would go on to watch a file that has another descriptor, and report its events under
-     * this number, which may be another file soon. */
+    /* If the file has another descriptor, epoll would go on watching it, and report its events
+     * under this number. That may be another file soon. */
     epoll_ctl(epoll->fd, EPOLL_CTL_DEL, cancel->fd, NULL);
     bool has_to_wait = is_known && epoll->places[cancel->fd].tries > 0;
     cancel->next = epoll->closers;
@@ -244,8 +245,8 @@ void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
 /* ---- events ---------------------------------------------------------------------------------- */
 
 /* Take the operations that the event is for off the list; an error or a hang-up is for all of them.
- * The caller tries them and then calls end_tries. NULL: no operation wants the event, or another
- * thread is trying, and arms the descriptor afterwards. */
+ * The caller tries them and then calls end_tries. NULL: no operation wants the event; or another
+ * thread is trying, and will arm the descriptor. */
 static filch_op *take_for_event(filch_epoll *epoll, int fd, uint32_t events)
 {
     filch_op *taken = NULL, **last = &taken;
@@ -293,8 +294,8 @@ static filch_op *take_closers(filch_epoll *epoll, int fd)
     return taken;
 }
 
-/* A try on the descriptor has ended. The last one completes the requests of closes, and arms the
- * descriptor for the operations that wait. */
+/* A try on the descriptor has ended. If it was the last, complete the requests of closes, and arm
+ * the descriptor for the waiting operations. */
 static void end_tries(filch_epoll *epoll, int fd, filch_ended *ended)
 {
     filch_op *closers = NULL, *lost = NULL;
@@ -345,7 +346,7 @@ static void try_again(filch_epoll *epoll, filch_op *op, int fd, filch_ended *end
         result = wait_for_event(epoll, op);
         is_over = result != 0;
     }
-    /* Otherwise it is in a list again, and any thread may have it by now. */
+    /* Otherwise the operation is in a list again, and another thread may have taken it. */
     if (is_over)
         complete(epoll, op, result, ended);
     if (other >= 0)
@@ -370,12 +371,12 @@ static filch_link *take_events(filch_epoll *epoll, const struct timespec *timeou
     struct epoll_event events[EVENTS_AT_ONCE];
     FILCH_ENDED(ended);
 
-    /* relaxed: a thread that does not know asks the kernel. */
+    /* relaxed: a thread that does not see the mark asks the kernel. */
     bool has_none = filch_load_relaxed(&epoll->has_no_pwait2);
     long count =
         has_none ? -1
                  : syscall(SYS_epoll_pwait2, epoll->fd, events, EVENTS_AT_ONCE, timeout, NULL, 0);
-    /* An old kernel says ENOSYS; a container that does not know the call may say anything. */
+    /* An old kernel says ENOSYS; a container that does not know the call may return any error. */
     if (has_none || (count < 0 && errno != EINTR)) {
         /* relaxed: as above. */
         filch_store_relaxed(&epoll->has_no_pwait2, 1);
@@ -413,8 +414,8 @@ static filch_link *poll_epoll(filch_source *source)
     return count % POLLS_TO_LOOK == 0 ? look_now(source) : NULL;
 }
 
-/* All workers share the bell. Each worker for which it rang takes one stroke, so none takes the
- * stroke of a worker that is about to wait. */
+/* All workers share the bell. Each worker for which the bell rang takes one stroke, so it leaves
+ * the stroke of a worker that is about to wait. */
 static void hush_epoll(filch_source *source)
 {
     uint64_t stroke;
@@ -468,7 +469,7 @@ int filch_epoll_create(filch_epoll **out, filch_io *io, bool has_thread)
         err = -errno;
         goto close;
     }
-    /* Without a thread the workers do it. */
+    /* If the thread cannot be started, the workers wait in epoll. */
     epoll->has_thread = has_thread && !filch_fault(FILCH_FAULT_THREAD) &&
                         pthread_create(&epoll->thread, NULL, serve, epoll) == 0;
     *out = epoll;

@@ -13,22 +13,22 @@ void filch_epoll_destroy(filch_epoll *epoll);
 /* In the child of a fork(). */
 void filch_epoll_forget(filch_epoll *epoll);
 
-/* The source for a worker's thread; NULL: a thread of its own waits. */
+/* The source for a worker's thread; NULL: the instance has its own thread, which waits. */
 filch_source *filch_epoll_source(filch_epoll *epoll);
 
-/* The operation was tried and has to wait: try it again when its descriptor is ready. 0; -EPERM:
- * epoll does not take files of this kind; -ECANCELED: it was cancelled; or -errno. */
+/* The operation was tried and has to wait: try it again when its descriptor is ready. Returns 0;
+ * -EPERM: epoll does not take files of this kind; -ECANCELED: it was cancelled; or -errno. */
 int filch_epoll_start(filch_epoll *epoll, filch_op *op);
 
 /* Cancel one operation. It may still complete with a result. */
 void filch_epoll_cancel(filch_epoll *epoll, filch_op *op);
 
-/* Cancel all operations on cancel->fd. The request is in flight until no thread tries anything on
- * that descriptor. */
+/* Cancel all operations on cancel->fd. The request is in flight until no thread tries an operation
+ * on that descriptor. */
 void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel);
 
-/* Between these two calls the task that has started the operation may try it, or another thread may
- * make its call: filch_close waits meanwhile. 0; -ECANCELED: a descriptor was closed; or -errno. */
+/* Between these two calls filch_close waits, while the caller tries the operation or makes its
+ * system call. Begin returns 0; -ECANCELED: a descriptor was closed; or -errno. */
 int filch_epoll_begin_try(filch_epoll *epoll, const filch_op *op);
 void filch_epoll_end_try(filch_epoll *epoll, const filch_op *op);
 

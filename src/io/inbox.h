@@ -1,30 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The inbox of a ring: what its thread has still to submit. That is operations that found no free
- * entry or are to be tried again, and requests to cancel.
+ * The inbox of a ring, which its thread submits: operations without a free entry, operations to be
+ * tried again, and requests to cancel.
  *
  *     inbox ------------------- the ring's thread -----------------> submitted
  *       |
  *       '-- lookout --> urgent -- the ring's thread ---------------> submitted
- *                          '----- handler of the kick --> served --> completed, by the lookout or
- *                          the
- *                                                                    ring's thread
+ *                          '----- handler of the kick --> served --> completed, by the lookout
+ *                                                                    or the ring's thread
  *
- * Any thread may push. The ring's thread takes all when it comes to its loop. If it computes, the
- * lookout makes a request urgent, one at a time, and interrupts the thread. The handler may call
- * the kernel but take no lock: it carries the request out and leaves it in `served`, if that place
- * is free.
+ * Any thread may push. The ring's thread takes all entries when it comes to its loop. If the thread
+ * computes, the lookout makes one request at a time urgent, and interrupts the thread. The signal's
+ * handler may call the kernel but take no lock. If `served` is free, the handler carries the
+ * request out and leaves it there.
  *
- * `is_filled` is set while something is in one of the three places. It is found out anew under the
- * lock: a request that the handler carries out is in `urgent` until it is in `served`. Each push
- * rings the bell. The thread looks into all three places after it has heard the bell.
+ * `is_filled` is set while one of the three places is filled. Each change under the lock computes
+ * it anew: a request that the handler carries out stays in `urgent` until it is in `served`. Each
+ * push rings the bell. After the bell, the thread looks into all three places.
  *
  * Edges
  *   urgent  filch_inbox_hasten -> filch_inbox_begin_urgent, filch_inbox_take_all    carries the
  *           request.
- *   served  filch_inbox_end_urgent -> filch_inbox_take_served    carries it back.
- *   moved   filch_inbox_end_urgent -> filch_inbox_note    a thread that sees it no longer urgent
- *           sees it served, or taken.
+ *   served  filch_inbox_end_urgent -> filch_inbox_take_served    carries the request back.
+ *   moved   filch_inbox_end_urgent -> filch_inbox_note    a thread that no longer finds the
+ *           request in `urgent` finds it in `served`, or taken from there.
  */
 #ifndef FILCH_IO_INBOX_H
 #define FILCH_IO_INBOX_H
@@ -49,7 +48,8 @@ static inline bool filch_inbox_seems_empty(filch_inbox *inbox)
 /* Under the lock, after a change. */
 static inline void filch_inbox_note(filch_inbox *inbox)
 {
-    /* acquire [moved]; relaxed: as above, and the bell tells the thread that has served it. */
+    /* acquire [moved]; relaxed: as above; the thread whose handler has served a request hears the
+     * bell. */
     bool is_filled =
         inbox->list || filch_load_acquire(&inbox->urgent) || filch_load_relaxed(&inbox->served);
     /* relaxed: as above. */
@@ -75,7 +75,7 @@ static inline void filch_inbox_push(filch_inbox *inbox, filch_op *op)
 }
 
 /* Put back an operation that is to be submitted again, or later. False: it was cancelled, and the
- * request has not found it. */
+ * request did not find it in the kernel, so the caller completes it. */
 static inline bool filch_inbox_put_back(filch_inbox *inbox, filch_op *op)
 {
     filch_lock_acquire(&inbox->lock);
@@ -86,8 +86,8 @@ static inline bool filch_inbox_put_back(filch_inbox *inbox, filch_op *op)
     return is_wanted;
 }
 
-/* By the ring's thread: all that is to be submitted, the oldest first. Take what was served after
- * that. */
+/* By the ring's thread: take all operations to submit, the oldest first. After this call, take the
+ * served request. */
 static inline filch_op *filch_inbox_take_all(filch_inbox *inbox)
 {
     filch_op *first = NULL, *next;
@@ -99,7 +99,7 @@ static inline filch_op *filch_inbox_take_all(filch_inbox *inbox)
         first = op;
     }
     inbox->list = NULL;
-    /* acquire [urgent]: unless the handler, which is the same thread, was faster. */
+    /* acquire [urgent]. NULL if the handler, on the same thread, was faster. */
     filch_op *urgent = filch_exchange_acq_rel(&inbox->urgent, NULL);
     if (urgent) {
         urgent->next = first;
@@ -134,8 +134,8 @@ static inline filch_op *filch_inbox_find_request(filch_inbox *inbox)
     return oldest;
 }
 
-/* By the lookout: make a request urgent. Not NULL: a request whose target was in the inbox itself.
- * Both are over, and the caller completes them, the request last. */
+/* By the lookout: make a request urgent. Not NULL: a request whose target was still in the inbox.
+ * Both were removed, and the caller completes them, the request last. */
 static inline filch_op *filch_inbox_hasten(filch_inbox *inbox)
 {
     filch_op *over = NULL;
@@ -160,7 +160,7 @@ static inline filch_op *filch_inbox_hasten(filch_inbox *inbox)
 /* By the lookout: is there a request for the handler? */
 static inline bool filch_inbox_has_urgent(filch_inbox *inbox)
 {
-    /* relaxed: a hint; the ring's thread takes what is left. */
+    /* relaxed: a hint; the ring's thread takes a request that is left. */
     return filch_load_relaxed(&inbox->urgent);
 }
 

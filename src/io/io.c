@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of the pool: which way of I/O it uses, its rings and its epoll instance, and what it
- * knows of descriptors.
+ * The I/O part of a pool: its way of I/O, its rings, its epoll instance, and the table of
+ * descriptors.
  */
 #include "io/io.h"
 
@@ -17,7 +17,7 @@
 
 #define DEFAULT_RING_ENTRIES 256
 
-/* Descriptors below this number are counted. For a larger one, filch_close cancels nothing. */
+/* Descriptors below this number have a record. For others, filch_close cancels no operations. */
 #define COUNTED_FDS ((size_t)1 << 20)
 
 enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
@@ -130,7 +130,7 @@ static filch_uring *create_ring(filch_io *io)
 {
     filch_uring *ring = NULL;
 
-    /* relaxed: a thread that does not know asks the kernel. */
+    /* relaxed: a thread that does not see the answer asks the kernel. */
     if (io->way != FILCH_IO_URING || filch_load_relaxed(&io->has_rings) == RINGS_NO)
         return NULL;
     int err = filch_uring_create(&ring, io);
@@ -143,7 +143,7 @@ static filch_uring *create_ring(filch_io *io)
     if (filch_is_verbose() && filch_fetch_add_relaxed(&io->refusals, 1) == 0)
         fprintf(stderr, "filch: pool '%s': no io_uring (%s); going on with epoll\n",
                 io->pool->options.name, strerror(-err));
-    /* relaxed: as above. Memory and descriptors may be had later. */
+    /* relaxed: as above. Memory and descriptors may become available later. */
     if (err != -ENOMEM && err != -EMFILE && err != -ENFILE)
         filch_store_relaxed(&io->has_rings, RINGS_NO);
     return NULL;
@@ -217,7 +217,8 @@ filch_fd *filch_io_fd(filch_io *io, int fd)
 void filch_io_count(filch_pool *pool, int fd, uint32_t change)
 {
     filch_fd *known = filch_io_fd(filch_io_get(pool), fd);
-    /* relaxed: a task that closes a descriptor which others begin to use has a race anyway. */
+    /* relaxed: a program that closes a descriptor while other tasks begin to use it has a race
+     * anyway. */
     if (known)
         filch_fetch_add_relaxed(&known->in_flight, change);
 }

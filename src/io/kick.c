@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kick: a signal for a thread that computes with operations in flight. Its handler enters the
- * kernel, which submits the thread's entries, completes what has happened, and carries out the
- * urgent request to cancel (inbox.h).
+ * kernel. There the thread's entries are submitted, completions become visible, and the urgent
+ * request to cancel is carried out (inbox.h).
  */
 #include "io/uring.h"
 
@@ -18,8 +18,8 @@
 static struct sigaction old_action;
 static pthread_once_t handler_once = PTHREAD_ONCE_INIT;
 
-/* In the handler. Whether the kernel still finds the operation does not matter: it completes either
- * way. */
+/* In the handler. It does not matter whether the kernel still finds the operation: the operation
+ * completes either way. */
 static void serve_urgent(filch_uring *ring)
 {
     /* acquire [submitting] */
@@ -33,7 +33,7 @@ static void serve_urgent(filch_uring *ring)
         request.addr = (uint64_t)(uintptr_t)op->target;
     } else if (op->mode) {
         request.flags = IORING_ASYNC_CANCEL_OP | IORING_ASYNC_CANCEL_ALL;
-        /* Headers before Linux 6.6 have no name for it. */
+        /* The field `opcode`: headers before Linux 6.6 do not have it. */
         ((uint8_t *)&request)[offsetof(struct io_uring_sync_cancel_reg, timeout) +
                               sizeof request.timeout] = (uint8_t)op->mode;
     } else {
@@ -46,20 +46,19 @@ static void serve_urgent(filch_uring *ring)
         filch_inbox_end_urgent(&ring->inbox, op);
 }
 
-/* The signal's value is the ring of this thread. It may have been interrupted anywhere, so the
- * handler makes system calls and nothing else. */
+/* The signal's value is the ring of this thread. The signal may have interrupted any code, so the
+ * handler only makes system calls. */
 static void on_kick(int signal, siginfo_t *info, void *context)
 {
     int saved = errno;
 
     if (info->si_code == KICK_CODE && info->si_pid == getpid()) {
         filch_uring *ring = info->si_value.sival_ptr;
-        /* In three calls: one that submits less than it says does nothing else; and an event first
-         * makes the kernel try an operation again, and then complete it. */
+        /* Three calls. A call that submits fewer entries than asked for fetches no events. After an
+         * event, the kernel tries the operation again in one call, and completes it in the next. */
         syscall(SYS_io_uring_enter, ring->fd, UINT16_MAX, 0, 0, NULL, 0);
-        /* Entries that the kernel did not take, for want of memory, would be submitted after the
-         * request, which would not find them. Then the thread carries out the request, or the next
-         * kick does. */
+        /* The request would not find entries that the kernel has not taken, for want of memory. In
+         * that case the thread, or the next kick, carries out the request. */
         if (filch_uring_unsubmitted(ring) == 0)
             serve_urgent(ring);
         syscall(SYS_io_uring_enter, ring->fd, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
@@ -89,7 +88,8 @@ void filch_kick_accept(void)
 {
     sigset_t kicks;
 
-    /* A program may block all signals in all threads, and have one thread wait for them. */
+    /* Unblock SIGURG: a program may block all signals in all threads, and wait for them in one
+     * thread. */
     sigemptyset(&kicks);
     sigaddset(&kicks, SIGURG);
     pthread_sigmask(SIG_UNBLOCK, &kicks, NULL);

@@ -2,10 +2,10 @@
 /*
  * Which file systems are on this machine.
  *
- * To ask a file system what it is (statfs) may itself take as long as a network does. So the type
- * is read from the kernel's table of mounts, and the answer is kept under the number of the mount.
- * Some time after a mount is gone, the kernel gives its number to another. So the answer is a
- * guess; a wrong one costs time, but nothing else.
+ * Asking a file system for its type (statfs) may itself wait for the network. So the type is read
+ * from the kernel's table of mounts, and the answer is kept by the number of the mount. Some time
+ * after a mount is gone, the kernel gives its number to another mount. So the answer is a guess; a
+ * wrong one costs only time.
  */
 #include "io/ops.h"
 
@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Answers, each at its number: bit 0, it is known; bit 1, it is local; above them the number. */
+/* Answers, by the number of the mount: bit 0, known; bit 1, local; the number is in the bits
+ * above. */
 #define KNOWN_COUNT 256
 
 static filch_atomic_u64 known[KNOWN_COUNT];
@@ -31,7 +32,7 @@ static bool is_local_type(const char *type)
     return false;
 }
 
-/* A line: "<number> <parent> ... - <type> <device> <options>". */
+/* Find the line "<number> <parent> ... - <type> <device> <options>". */
 static bool look_up(uint64_t number)
 {
     FILE *table = fopen("/proc/self/mountinfo", "re");

@@ -31,7 +31,7 @@ int filch_op_start(filch_frame *f, filch_op *op)
 {
     filch_strand *strand = strand_of(f);
 
-    /* relaxed: the caller's own until it is in flight. */
+    /* relaxed: until it is in flight, only the caller uses the operation. */
     if (!is_known(op) || filch_load_relaxed(&op->state) != FILCH_OP_STATE_IDLE)
         return -EINVAL;
     if (strand && filch_op_launch(f, strand, op, FILCH_NO_DEADLINE, true)) {
@@ -48,8 +48,8 @@ int filch_op_start(filch_frame *f, filch_op *op)
     return 0;
 }
 
-/* A task whose operations never have to wait would keep its worker. So now and then it yields, and
- * learns whether it is cancelled. A close happens in any case. */
+/* A task whose operations never have to wait would keep its worker. So now and then the task
+ * yields, and checks whether it is cancelled. A close is carried out in any case. */
 static int take_turn(filch_frame *f, filch_strand *strand, const filch_op *op)
 {
     if (strand->at_once < AT_ONCE_MAX || filch_op_has(op, FILCH_TRAIT_CLOSES))
@@ -126,7 +126,7 @@ static void cancel_and_wait(filch_frame *f, filch_op *op)
 
 ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 {
-    /* relaxed: the caller's own, or in flight. */
+    /* relaxed: only the caller changes it to or from IDLE. */
     if (!is_known(op) || filch_load_relaxed(&op->state) == FILCH_OP_STATE_IDLE)
         return -EINVAL;
     /* In the child of a fork() the operation belongs to the parent. */
@@ -142,7 +142,7 @@ ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
         /* relaxed: a hint. */
         if (fd && filch_op_has(op, FILCH_TRAIT_POLLS_FIRST) && op->result >= 0)
             filch_store_relaxed(&fd->is_socket, 1);
-        /* By epoll: the descriptor is ready, but the call may block all the same. */
+        /* epoll has reported the descriptor as ready, but the call may still block. */
         if (!op->source && !op->carrier && filch_op_needs_ready_fd(op))
             filch_op_carry_out(f, io, op, FILCH_ROUTE_THREAD, deadline_ns);
         filch_io_count_op(io->pool, op, -1u);
@@ -150,7 +150,7 @@ ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
     if (op->carrier)
         filch_op_end_task(f, op);
     op->strand = NULL;
-    /* relaxed: it is the caller's again. */
+    /* relaxed: only the caller uses the operation now. */
     filch_store_relaxed(&op->state, FILCH_OP_STATE_IDLE);
     return outcome < 0 && op->result == -ECANCELED ? outcome : op->result;
 }
@@ -159,7 +159,8 @@ ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 
 void filch_op_cancel(filch_frame *f, filch_op *op)
 {
-    /* relaxed: the caller's own, or in flight; cancel_and_wait looks whether it is complete. */
+    /* relaxed: only the caller changes it to or from IDLE; cancel_and_wait checks whether it is
+     * complete. */
     if (strand_of(f) && op && filch_load_relaxed(&op->state) != FILCH_OP_STATE_IDLE &&
         !filch_op_is_complete(op))
         cancel_and_wait(f, op);
@@ -186,8 +187,8 @@ void filch_io_cancel_all(filch_frame *f, filch_io *io, int fd)
     /* relaxed: as in filch_io_count. */
     unsigned last =
         filch_load_relaxed(&known->splices) > 0 ? FILCH_URING_ALLS : FILCH_URING_SPLICES;
-    /* Twice: the first request does not find an operation for which an event has just come. The
-     * kernel tries that operation again before it takes the second request. */
+    /* Submit each request twice: the first does not find an operation for which an event has just
+     * come. The kernel tries that operation again before it takes the second request. */
     for (; ring; ring = filch_uring_next(ring))
         for (unsigned i = 0; i < 2 * last; i++) {
             filch_op cancel = {.fd = fd, .strand = filch_strand_of(f)};

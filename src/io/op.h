@@ -11,15 +11,17 @@
  * The task that starts an operation is the task that waits for it, so `strand` does not change
  * while the operation is in flight.
  *
- * The thread that completes an operation, its reader, writes the result, then DONE, and then
- * touches nothing of it: it may lie on the stack of a task that goes on at once. The strand stays a
- * strand, and its turn makes a late wake-up harmless (strand/wait_word.h).
+ * The thread that completes an operation is its reader. The reader writes the result, then DONE.
+ * After that it must not touch the operation, which may be on the stack of a task that goes on at
+ * once. The strand remains valid memory, and its turn makes a late wake-up harmless
+ * (strand/wait_word.h).
  *
  * Edges
  *   op-started  filch_op_set_in_flight, filch_op_publish -> filch_op_acquire
- *               carries the operation. So does the way through the kernel, which no tool sees.
+ *               carries the operation. The way through the kernel orders it, too, but no tool sees
+ *               that.
  *   op-done  filch_op_complete -> filch_op_await, filch_op_stop_waiting, filch_op_is_complete
- *            carries the result, and what the kernel or another thread wrote to the buffers.
+ *            carries the result, and the buffers that the kernel or another thread filled.
  */
 #ifndef FILCH_IO_OP_H
 #define FILCH_IO_OP_H
@@ -43,22 +45,24 @@ static inline void filch_op_set_in_flight(filch_op *op)
     filch_store_release(&op->state, FILCH_OP_STATE_IN_FLIGHT);
 }
 
-/* By a thread that has touched an operation in flight, before the kernel gets it: its reader comes
- * after that. The kernel orders it as well, but ThreadSanitizer does not see that. */
+/* By a thread that has written to an operation in flight, before it submits the operation: orders
+ * the writes before its reader. The kernel orders them as well, but ThreadSanitizer does not see
+ * that. */
 static inline void filch_op_publish(filch_op *op)
 {
     /* release [op-started] */
     filch_fetch_add_release(&op->state, 0);
 }
 
-/* By the reader, before it touches anything else of the operation. */
+/* By the reader, before it touches other members of the operation. */
 static inline void filch_op_acquire(filch_op *op)
 {
     /* acquire [op-started] */
     (void)filch_load_acquire(&op->state);
 }
 
-/* By the task: `turn` of its strand waits for the operation. False: it is complete. */
+/* By the task: its strand waits for the operation with this turn. False: the operation is
+ * complete. */
 static inline bool filch_op_await(filch_op *op, uint64_t turn)
 {
     uint64_t state = FILCH_OP_STATE_IN_FLIGHT;
@@ -81,7 +85,8 @@ static inline bool filch_op_is_complete(filch_op *op)
     return filch_load_acquire(&op->state) == FILCH_OP_STATE_DONE;
 }
 
-/* By the reader, once. Returns the strand to resume, or NULL. The operation may be gone then. */
+/* By the reader, once. Returns the strand to resume, or NULL. After this call the operation may be
+ * gone. */
 static inline filch_strand *filch_op_complete(filch_op *op, ssize_t result)
 {
     filch_strand *strand = op->strand;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A pipe that is ready for writing has room for that many bytes. */
+/* A pipe that is ready for writing has room for this many bytes. */
 #define PIPE_ROOM 4096
 
 static bool is_read(const filch_op *op)
@@ -40,7 +40,7 @@ ssize_t filch_call_transfer(filch_op *op)
     return transfer(op, 0);
 }
 
-/* Write what a pipe that is ready takes in any case: of the first part that is not empty. */
+/* Write the bytes that a ready pipe surely takes, from the first part that is not empty. */
 static ssize_t write_some(const filch_op *op)
 {
     struct iovec one = {op->buffer, op->bytes};
@@ -61,9 +61,9 @@ static bool is_pipe(int fd)
     return fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode);
 }
 
-/* The descriptor has no RWF_NOWAIT, but was reported as ready. Another operation may have used that
- * up, so poll once more. Between the poll and the call no other operation of this pool comes: one
- * thread at a time tries what is waiting for a descriptor.
+/* The descriptor has no RWF_NOWAIT, but was reported as ready. Another operation may have taken the
+ * data or the room, so poll once more. No other operation of this pool comes between the poll and
+ * the call: one thread at a time tries the operations on a descriptor.
  *
  * Only pipes are written to. How much a terminal takes is not known, and for other devices one
  * write may be one message: -EOPNOTSUPP. */

@@ -3,8 +3,8 @@
  * Operations on paths: open, close, statx, rename, link, unlink, mkdir; and getdents.
  *
  * A worker may carry out an open or a statx itself if that waits for neither a disk nor a network.
- * So the kernel is asked to look only into its caches (RESOLVE_CACHED), and the file system has to
- * be on this machine: one that is not asks another machine even if the path is cached.
+ * So the kernel may look only into its caches (RESOLVE_CACHED), and the file system has to be on
+ * this machine. A network file system asks its server even if the path is cached.
  */
 #include "io/entry.h"
 #include "io/ops.h"
@@ -25,12 +25,13 @@ static ssize_t open_cached(int at, const char *path, uint64_t flags, uint64_t re
     struct open_how how = {.flags = flags | O_CLOEXEC, .resolve = RESOLVE_CACHED | resolve};
     ssize_t fd = filch_result_of(syscall(SYS_openat2, at, path, &how, sizeof how));
 
-    /* A kernel or a container without this call may say one of these. They tell nothing. */
+    /* A kernel or a container without this call may return one of these, which say nothing about
+     * the path. */
     return fd == -ENOSYS || fd == -EPERM || fd == -EINVAL || fd == -E2BIG ? -EAGAIN : fd;
 }
 
-/* The attributes, without asking another machine; -EAGAIN: the file system is not on this one. For
- * a local file system the kernel's own attributes are all there is. */
+/* The attributes, without asking another machine; -EAGAIN: the file system is not local. For a
+ * local file system, the attributes in the kernel's memory are complete. */
 static ssize_t statx_local(int fd, unsigned flags, unsigned mask, struct statx *info)
 {
     flags = (flags & ~(unsigned)AT_STATX_SYNC_TYPE) | AT_STATX_DONT_SYNC | AT_EMPTY_PATH;
@@ -46,8 +47,8 @@ ssize_t filch_call_open(filch_op *op)
 }
 
 /* `fd` is a FIFO that was opened for reading, non-blocking. Has a process opened it for writing?
- * poll(2) tells of a writer that has closed it again, tee(2) of the others, and leaves the bytes
- * where they are. 0: yes; -EAGAIN: no; or -errno. */
+ * poll(2) reports a writer that has closed it again. tee(2) reports other writers, and leaves the
+ * bytes in the FIFO. Returns 0: yes; -EAGAIN: no; or -errno. */
 static ssize_t find_writer(int fd)
 {
     int ends[2];
@@ -62,9 +63,10 @@ static ssize_t find_writer(int fd)
     return result == 0 ? -EAGAIN : 0;
 }
 
-/* Regular files and FIFOs are opened non-blocking: an open may have to wait for the holder of a
- * lease, or for the other end. The open itself tells of all but a missing writer. Until there is a
- * writer, the descriptor is kept in `fd2`: it lets the writer in. */
+/* Regular files and FIFOs are opened non-blocking: a blocking open may wait for the holder of a
+ * lease, or for the other end. The open fails in all these cases, except for a FIFO without a
+ * writer. Until there is a writer, the descriptor is kept in `fd2`, so that the writer can open its
+ * end. */
 ssize_t filch_op_open(filch_op *op)
 {
     struct stat info;
@@ -107,9 +109,9 @@ void filch_undo_open(filch_op *op)
 
 /* ---- open: the try --------------------------------------------------------------------------- */
 
-/* Open a file or a directory that may have a lease (fcntl(2)). A blocking open would wait for its
- * holder, so open it non-blocking, and make it blocking afterwards. If the path leads to something
- * else by now, the difference matters: -EAGAIN. */
+/* Open a file or a directory that may have a lease (fcntl(2)). A blocking open would wait for the
+ * lease's holder, so open it non-blocking, and make it blocking afterwards. If the path now leads
+ * to another kind of file, its open may have to block: -EAGAIN. */
 static ssize_t open_without_lease(const filch_op *op)
 {
     struct stat info;
@@ -122,15 +124,15 @@ static ssize_t open_without_lease(const filch_op *op)
     return -EAGAIN;
 }
 
-/* Only files and directories of a local file system: opening a pipe or a device may wait. `stage`
- * says afterwards whether the path is a FIFO whose other end has to be waited for. */
+/* Opens only files and directories of a local file system: opening a pipe or a device may wait.
+ * Sets `stage` if the path is a FIFO, and the open has to wait for the other end. */
 ssize_t filch_try_open(filch_op *op, bool is_ready)
 {
     struct statx info;
     bool waits_for_nobody = op->flags & (O_DIRECTORY | O_NONBLOCK);
     (void)is_ready;
 
-    /* To create or to truncate is not a matter of the cache. */
+    /* Creating or truncating a file needs more than the cache. */
     if (op->flags & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)))
         return -EAGAIN;
     /* An O_PATH open does not ask the file system. */
@@ -161,8 +163,8 @@ void filch_fill_open(const filch_op *op, struct io_uring_sqe *entry)
     filch_fill_at_path(entry, IORING_OP_OPENAT, op);
     entry->open_flags = op->flags | O_CLOEXEC;
     entry->len = op->mode;
-    /* Without ASYNC the kernel opens a cached path as if it were to be non-blocking, which makes a
-     * difference for pipes and devices. Paths that can be opened at once have been tried before. */
+    /* Without ASYNC the kernel opens a cached path as with O_NONBLOCK, which is wrong for pipes and
+     * devices. TRY has already opened the paths that can be opened at once. */
     entry->flags = IOSQE_ASYNC;
 }
 

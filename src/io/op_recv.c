@@ -2,10 +2,10 @@
 /*
  * Receiving: recv, recvmsg.
  *
- * With MSG_WAITALL a call that does not block returns what is there. So the operation counts in
- * `mode` what it has received, and the next call goes on behind that. A ring waits for all bytes by
- * itself. But if the ring cancels the operation by mistake (README.md, Close), the operation ends
- * with what it has. Then its next entry goes on behind that, too.
+ * With MSG_WAITALL, a non-blocking call returns the bytes that have come. So the operation counts
+ * received bytes in `mode`, and the next call goes on behind them. A ring waits for all bytes by
+ * itself. But if a close cancels the operation by mistake (README.md, Close), the operation ends
+ * with the bytes that it has. Then its next entry goes on behind these, too.
  */
 #include "io/entry.h"
 #include "io/ops.h"
@@ -13,8 +13,8 @@
 /* No system call receives more. */
 #define RECEIVED_MAX 0x7ffff000u
 
-/* Does it wait until its buffer is full? With MSG_PEEK the bytes stay where they are, so there
- * would be nothing new to wait for. */
+/* Does the operation wait until its buffer is full? Not with MSG_PEEK: the bytes stay in the
+ * socket, and the next call would return the same bytes. */
 static bool is_for_all(const filch_op *op)
 {
     return filch_op_has(op, FILCH_TRAIT_RECEIVES) && op->flags & MSG_WAITALL &&
@@ -39,8 +39,8 @@ static size_t bytes_to_receive(const filch_op *op)
     return bytes < RECEIVED_MAX ? bytes : RECEIVED_MAX;
 }
 
-/* Receive the rest of a message, or the first eight parts of the rest. The sender that the first
- * call has reported stays. Of the control data, that of the last call counts. */
+/* Receive the rest of a message, or the first eight parts of the rest. The sender reported by the
+ * first call is kept. The control data is that of the last call. */
 static ssize_t receive_rest(filch_op *op, int flags)
 {
     struct msghdr *message = op->buffer, rest = *message;
@@ -75,7 +75,7 @@ static ssize_t receive_some(filch_op *op, int flags)
             recv(op->fd, (char *)op->buffer + op->mode, op->bytes - op->mode, flags));
     if (op->mode > 0)
         return receive_rest(op, flags);
-    /* Keep the size of the control buffer: the call overwrites it with what it has used. */
+    /* Keep the size of the control buffer: the call overwrites it with the number of bytes used. */
     op->bytes = message ? message->msg_controllen : 0;
     return filch_result_of(recvmsg(op->fd, message, flags));
 }
@@ -87,7 +87,7 @@ static bool is_stream(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
 }
 
-/* Descriptors came with the bytes. Another call could overwrite them, so the operation ends here,
+/* Have descriptors come with the bytes? Another call could overwrite them, so the operation ends,
  * as the kernel's own MSG_WAITALL does. */
 static bool has_descriptors(const filch_op *op)
 {
@@ -160,7 +160,7 @@ struct iovec filch_op_rest(const filch_op *op)
     return part;
 }
 
-/* The first entry, or one that goes on behind what has been received. */
+/* Fill the first entry, or an entry that goes on behind the bytes received so far. */
 static void fill_receive(struct io_uring_sqe *entry, unsigned opcode, const filch_op *op)
 {
     filch_fill_buffer(entry, opcode, op);
@@ -178,7 +178,7 @@ static void fill_receive(struct io_uring_sqe *entry, unsigned opcode, const filc
 void filch_fill_recv(const filch_op *op, struct io_uring_sqe *entry)
 {
     fill_receive(entry, IORING_OP_RECV, op);
-    /* Nearly always nothing has come yet: do not try first, just wait. */
+    /* Nearly always no bytes have come yet, so wait without a first try. */
     entry->ioprio = op->is_patient ? IORING_RECVSEND_POLL_FIRST : 0;
 }
 

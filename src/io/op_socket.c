@@ -92,8 +92,8 @@ void filch_fill_accept(const filch_op *op, struct io_uring_sqe *entry)
 
 /* ---- connect --------------------------------------------------------------------------------- */
 
-/* To a socket of this machine? Such a connect is made at once. If the queue of the listener is
- * full, the kernel reports no event when there is room. */
+/* Does it connect to a socket of this machine? Such a connect completes at once. If the queue of
+ * the listener is full, the kernel reports no event when there is room. */
 static bool is_local(const filch_op *op)
 {
     const struct sockaddr *address = op->path;
@@ -105,7 +105,7 @@ unsigned filch_events_connect(const filch_op *op)
     return is_local(op) ? 0 : POLLOUT;
 }
 
-/* A connect that has begun goes on by itself. Its result; -EAGAIN: it is still going on. */
+/* The result of a connect that was begun; -EAGAIN: it is still in progress. */
 static ssize_t finish_connect(filch_op *op, int timeout_ms)
 {
     int err = 0;
@@ -125,9 +125,9 @@ ssize_t filch_call_connect(filch_op *op)
     return result == -EINTR || result == -EINPROGRESS ? finish_connect(op, -1) : result;
 }
 
-/* In two steps: begin (stage 0), and fetch the result when the descriptor is ready (stage 1). Ask
- * again whether it is ready: the event may have been about another file that had this number.
- * `mode` keeps the flags that the descriptor had. */
+/* Two steps: begin (stage 0), and fetch the result when the descriptor is ready (stage 1). Stage 1
+ * polls again: the event may have been about another file that had this number. `mode` keeps the
+ * flags that the descriptor had. */
 ssize_t filch_try_connect(filch_op *op, bool is_ready)
 {
     (void)is_ready;

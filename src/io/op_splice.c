@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Splices, the one operation on two descriptors: from fd2, to fd.
+ * Splices, from fd2 to fd: the only operation that waits for two descriptors.
  */
 #include "io/entry.h"
 #include "io/ops.h"

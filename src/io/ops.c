@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of operations as data, and the functions of rows that have nothing to do.
+ * The table of operations as data, and the functions for rows without an action.
  */
 #include "io/ops.h"
 
@@ -55,7 +55,7 @@ ssize_t filch_try_never(filch_op *op, bool is_ready)
     return -EAGAIN;
 }
 
-/* If it is submitted all the same, the kernel refuses it with -EINVAL. */
+/* Such an operation does not go to a ring. If it did, the kernel would refuse it with -EINVAL. */
 void filch_fill_never(const filch_op *op, struct io_uring_sqe *entry)
 {
     (void)op;

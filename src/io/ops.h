@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of operations: all that the library knows about one of them is in its row.
+ * The table of operations: all that the library knows about an operation is in its row.
  *
  * To add an operation:
- *   1. append it to FILCH_OPS in filch/io.h, and declare its filch_op_* and filch_* there;
- *   2. add its row to the table below;
- *   3. write the functions that the row names, side by side, in the file of its family.
+ *   1. Append it to FILCH_OPS in filch/io.h, and declare its filch_op_* and filch_* there.
+ *   2. Add its row to the table below.
+ *   3. Write the functions that the row names, side by side, in the file of its family.
  * The library does not compile while an operation has no row, or a row lacks a column. It does not
  * link while a function that a row names is missing.
  *
@@ -26,14 +26,14 @@ struct io_uring_sqe;
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* The system call, which may block. Returns its result or -errno, also -EINTR and -EAGAIN: those
- * are for filch_op_call. */
+/* The system call, which may block. Returns its result or -errno. filch_op_call handles -EINTR and
+ * -EAGAIN. */
 typedef ssize_t filch_call_fn(filch_op *op);
 
 /* The same without blocking. -EAGAIN: the operation would have to wait. -EOPNOTSUPP from a
- * transfer: the kernel cannot be asked not to block; see filch_op_needs_ready_fd.
- * `is_ready`: the kernel has just reported the descriptor as ready, and no other thread of this
- * pool tries anything on it. */
+ * transfer: the kernel cannot be asked not to block; see filch_op_needs_ready_fd. `is_ready`: the
+ * kernel has just reported the descriptor as ready, and no other thread of this pool tries an
+ * operation on it. */
 typedef ssize_t filch_try_fn(filch_op *op, bool is_ready);
 
 /* Fill an entry of an io_uring, which is all zero. */
@@ -42,8 +42,8 @@ typedef void filch_fill_fn(const filch_op *op, struct io_uring_sqe *entry);
 /* The events to poll for after -EAGAIN; 0: no event tells when the operation can go on. */
 typedef unsigned filch_events_fn(const filch_op *op);
 
-/* The operation was tried and is cancelled: restore the descriptor's flags, close what was
- * opened. */
+/* The operation was tried and is cancelled: restore the descriptor's flags, close a descriptor that
+ * it opened. */
 typedef void filch_undo_fn(filch_op *op);
 
 /* Which route (route.h) is taken first. WAIT: with rings URING, without them TRY. */
@@ -59,12 +59,12 @@ typedef enum filch_op_first {
 
 enum filch_trait {
     FILCH_TRAIT_TRANSFERS = 1 << 0,   /* bytes, by preadv2(2) or pwritev2(2) */
-    FILCH_TRAIT_RECEIVES = 1 << 1,    /* counts in `mode` what it has received, for MSG_WAITALL */
+    FILCH_TRAIT_RECEIVES = 1 << 1,    /* counts received bytes in `mode`, for MSG_WAITALL */
     FILCH_TRAIT_POLLS_FIRST = 1 << 2, /* on a known socket its ring polls before it receives */
     FILCH_TRAIT_TWO_FDS = 1 << 3,     /* waits for fd or fd2: a splice */
     FILCH_TRAIT_MAKES_FD = 1 << 4,    /* its result is a descriptor */
     FILCH_TRAIT_OPENS = 1 << 5,       /* may wait for another process: filch_op_open */
-    FILCH_TRAIT_CLOSES = 1 << 6,      /* first cancels what is in flight on its descriptor */
+    FILCH_TRAIT_CLOSES = 1 << 6,      /* first cancels operations on its descriptor */
     FILCH_TRAIT_ONCE = 1 << 7,        /* the call is not repeated after -EINTR or -EAGAIN */
     FILCH_TRAIT_FINAL = 1 << 8,       /* does not wait: any result of its try is final */
     FILCH_TRAIT_RETRIED = 1 << 9,     /* without events no thread may wait for it: RETRY */
@@ -148,7 +148,7 @@ ROW(LINK,     link,     never,    link,    none,       nothing, 0,              
 FILCH_OP_TABLE(FILCH_ROW_FUNCTIONS)
 #undef FILCH_ROW_FUNCTIONS
 
-/* ---- what is asked of every operation -------------------------------------------------------- */
+/* ---- questions about any operation ----------------------------------------------------------- */
 
 static inline unsigned filch_op_events(const filch_op *op)
 {
@@ -165,28 +165,28 @@ static inline bool filch_op_can_use_ring(const filch_op *op)
     return filch_op_row_of(op)->fill != filch_fill_never;
 }
 
-/* Has the caller asked not to wait? Of a connect that is known after its first try. */
+/* Has the caller asked not to wait? For a connect this is known after its first try. */
 static inline bool filch_op_is_dontwait(const filch_op *op)
 {
     return op->flags & filch_op_row_of(op)->dontwait;
 }
 
 /* The try has ended with -EOPNOTSUPP: the kernel cannot be asked not to block on this descriptor.
- * Then the transfer is tried again once the descriptor is ready. If it was ready, only a call is
- * left. */
+ * Then the transfer is tried again once the descriptor is ready. If that does not complete it, only
+ * the blocking call is left. */
 static inline bool filch_op_needs_ready_fd(const filch_op *op)
 {
     return op->result == -EOPNOTSUPP && filch_op_has(op, FILCH_TRAIT_TRANSFERS);
 }
 
 /* No event tells when the operation can go on, and a thread of the kernel or of ours would wait for
- * too long: a connect to a socket of this machine (AF_UNIX) whose listener's queue is full. */
+ * too long. This is a connect to an AF_UNIX socket whose listener's queue is full. */
 static inline bool filch_op_must_retry(const filch_op *op)
 {
     return filch_op_has(op, FILCH_TRAIT_RETRIED) && !filch_op_events(op);
 }
 
-/* Reset what an earlier run has left in the operation. */
+/* Reset the members that an earlier run of the operation has changed. */
 static inline void filch_op_begin(filch_op *op)
 {
     op->stage = 0;
@@ -220,7 +220,7 @@ bool filch_op_try_at_once(filch_op *op);
 /* ---- receiving: op_recv.c -------------------------------------------------------------------- */
 
 /* The result of an operation that fails with `err` or is cancelled: `err`; or, with MSG_WAITALL,
- * the number of bytes that it has received before. */
+ * the number of bytes received before. */
 ssize_t filch_op_fail(const filch_op *op, ssize_t err);
 
 /* A ring has completed the operation with this result. True: it waits for more bytes, and
@@ -230,11 +230,12 @@ struct iovec filch_op_rest(const filch_op *op);
 
 /* ---- files: op_file.c ------------------------------------------------------------------------ */
 
-/* Does it transfer at the position of a regular file, and so moves that position? io_uring (6.18)
- * does not move it when a write ends early, so the next write would go to the same place.
+/* Does the operation transfer at the position of a regular file, and so move that position? When a
+ * write ends early, io_uring (6.18) does not move it. The next write would go to the same place.
  *
- * is_to_device: it writes to a character device at its position. If that seems to be ready, a ring
- * writes to it on the thread that submits. If it is a terminal without room, that thread waits. */
+ * is_to_device: the operation writes to a character device at its position. If the device seems
+ * ready, a ring writes on the thread that submits. If it is a terminal without room, that thread
+ * waits. */
 bool filch_op_moves_position(const filch_op *op, bool *is_to_device);
 
 /* ---- splices: op_splice.c -------------------------------------------------------------------- */
@@ -245,9 +246,9 @@ void filch_splice_find_side(filch_op *op);
 /* The descriptor that a splice waits for, after filch_splice_find_side. */
 int filch_splice_fd(const filch_op *op);
 
-/* Make the socket that is spliced to non-blocking. Otherwise a splice into a full socket waits with
- * the pipe locked, whatever its flags are. Then a thread that only polls the pipe waits for the
- * lock, even the thread of a ring. */
+/* If the destination is a socket, make it non-blocking. Otherwise a splice into a full socket waits
+ * with the pipe locked, whatever its flags are. A thread that only polls the pipe then waits for
+ * the lock, even the thread of a ring. */
 void filch_splice_prepare(const filch_op *op);
 
 static inline void filch_op_find_side(filch_op *op)
@@ -264,8 +265,8 @@ static inline int filch_op_fd(const filch_op *op)
 
 /* ---- opening: op_path.c ---------------------------------------------------------------------- */
 
-/* An open that may wait for the disk but not for another process: neither for the other end of a
- * FIFO nor for the holder of a lease. -EAGAIN: it would have to. For threads that may block. */
+/* Open, for threads that may block. Waits for the disk, but not for another process. -EAGAIN: the
+ * open has to wait for the other end of a FIFO, or for the holder of a lease. */
 ssize_t filch_op_open(filch_op *op);
 
 /* The open was tried, or called by filch_op_open, and waits for another process. */
@@ -274,15 +275,15 @@ static inline bool filch_op_waits_to_open(const filch_op *op)
     return op->result == -EAGAIN && op->stage && filch_op_has(op, FILCH_TRAIT_OPENS);
 }
 
-/* ---- what is quick: quick.c, mount.c --------------------------------------------------------- */
+/* ---- the route QUICK: quick.c, mount.c ------------------------------------------------------- */
 
-/* The route QUICK: make the call at once if it can be expected to be quick. False: it was not made.
- * An open is not called; it learns, in `bytes`, whether its directory is local, for
- * filch_try_open. */
+/* The route QUICK: make the call at once if it can be expected to be quick. False: the call was not
+ * made. For an open, no call is made; `bytes` tells filch_try_open whether the directory is
+ * local. */
 bool filch_op_call_quick(filch_pool *pool, filch_op *op);
 
-/* Is the file system with these attributes on this machine? They need AT_STATX_DONT_SYNC only. The
- * answer is a guess. */
+/* Is the file system with these attributes on this machine? AT_STATX_DONT_SYNC is enough to get
+ * them. The answer is a guess. */
 bool filch_mount_is_local(const struct statx *info);
 
 #endif

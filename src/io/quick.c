@@ -2,10 +2,10 @@
 /*
  * The route QUICK: directories of local file systems, read by the worker itself.
  *
- * The kernel has no call for the entries of a directory that does not wait. For the attributes of a
- * name it takes three calls. Nearly always both are in memory, and then a hop to a thread and back
- * takes 30 times as long as the call itself. So the worker makes the call at once. After a call
- * that took long, the next few take the other routes.
+ * The kernel has no non-blocking call that reads a directory, and non-blocking attributes of a name
+ * take three calls. Nearly always both are in memory. Then a hop to a thread and back takes 30
+ * times as long as the call itself. So the worker makes the call at once. After a call that took
+ * long, the next few calls take the other routes.
  */
 #include "base/clock.h"
 #include "io/io.h"
@@ -13,11 +13,12 @@
 
 #include <string.h>
 
-/* A call that took longer was not served from memory. Then so many calls take other routes. */
+/* A call that took longer than QUICK_NS was not served from memory. The next SLOW_DIRS calls take
+ * other routes. */
 #define QUICK_NS 50000
 #define SLOW_DIRS 16
 
-/* Is the file system of this directory on this machine? One that is not takes as long as a
+/* Is the file system of this directory on this machine? Otherwise a call may wait for the
  * network. */
 static bool is_local(filch_io *io, int fd)
 {
@@ -37,7 +38,7 @@ static bool is_local(filch_io *io, int fd)
     return where == FILCH_WHERE_HERE;
 }
 
-/* Does it read a directory, or the attributes of a name in one? */
+/* Does the operation read a directory, or the attributes of a name in a directory? */
 static bool is_of_directory(const filch_op *op)
 {
     if (op->code == FILCH_OP_GETDENTS)
@@ -46,7 +47,7 @@ static bool is_of_directory(const filch_op *op)
            op->path && *(const char *)op->path && !strchr(op->path, '/');
 }
 
-/* Does it open a path below a directory, and wait for nothing but the file system? */
+/* Does the operation open a path below a directory, and wait for the file system only? */
 static bool is_open_below(const filch_op *op)
 {
     return op->code == FILCH_OP_OPEN && op->fd >= 0 && op->flags & (O_DIRECTORY | O_NONBLOCK) &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The start of an operation: choose a route, take it, and if it does not lead anywhere, choose
- * again.
+ * The start of an operation: choose a route, take it, and if it does not complete or start the
+ * operation, choose again.
  */
 #include "io/route.h"
 
@@ -9,14 +9,14 @@
 #include "io/ops.h"
 #include "io/uring.h"
 
-/* What one start knows, and has done. */
+/* The state of one start. */
 typedef struct launch {
     filch_frame *f;
     filch_strand *strand;
     filch_op *op;
     bool was_tried;
 
-    /* Known once it is prepared. */
+    /* Set by prepare. */
     bool is_prepared;
     bool has_thread;     /* a thread of the pool runs the strand */
     bool has_ring;       /* and `source` is its ring */
@@ -28,7 +28,7 @@ typedef struct launch {
     int epoll_err; /* why EPOLL was not possible */
 } launch;
 
-/* The route that its row asks for first; NONE: it depends on what prepare finds. */
+/* The route that its row asks for first; NONE: the choice depends on the results of prepare. */
 static filch_route first_route(const filch_op *op)
 {
     switch ((filch_op_first)filch_op_row_of(op)->first) {
@@ -46,8 +46,8 @@ static filch_route first_route(const filch_op *op)
     return FILCH_ROUTE_NONE;
 }
 
-/* The operation is not complete after its first tries. Find out what the other routes need. From
- * here on the strand does not leave its thread until the operation is in flight. */
+/* The first routes have not completed the operation. Find out what the other routes need. From here
+ * on the strand does not leave its thread until the operation is in flight. */
 static void prepare(launch *l)
 {
     filch_op *op = l->op;
@@ -86,7 +86,8 @@ static filch_route choose(launch *l, filch_route last)
     filch_op *op = l->op;
     filch_route first = last == FILCH_ROUTE_NONE ? first_route(op) : FILCH_ROUTE_NONE;
 
-    /* Most operations need no more than their first route: no ring, and no thread of the pool. */
+    /* Most operations complete on their first route, and need neither a ring nor a thread of the
+     * pool. */
     if (first != FILCH_ROUTE_NONE)
         return first;
     if (last == FILCH_ROUTE_QUICK)
@@ -123,7 +124,7 @@ static void set_in_flight(launch *l, filch_source *source)
     filch_op_set_in_flight(op);
 }
 
-/* The same for routes whose completions a source reports. */
+/* The same for URING and EPOLL, whose completions a source reports. */
 static void set_pending(launch *l, filch_source *source)
 {
     set_in_flight(l, source);

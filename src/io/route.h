@@ -29,11 +29,11 @@ bool filch_op_launch(filch_frame *f, filch_strand *strand, filch_op *op, uint64_
 void filch_op_carry_out(filch_frame *f, filch_io *io, filch_op *op, filch_route route,
                         uint64_t deadline_ns);
 
-/* Have a task of its own do so, while this task goes on. The operation is in flight, and no
- * other thread knows it. False: no memory. */
+/* Have a separate task, the carrier, do so while this task goes on. At this call the operation is
+ * in flight, and no other thread knows it. False: no memory. */
 bool filch_op_leave_to_task(filch_io *io, filch_op *op, filch_route route);
 
-/* Cancel that task; and free it when the operation is DONE, which is the last the task has said. */
+/* Cancel the carrier; and, when the operation is DONE, wait for its end and free it. */
 void filch_op_cancel_task(filch_op *op);
 void filch_op_end_task(filch_frame *f, filch_op *op);
 
@@ -42,8 +42,8 @@ void filch_op_end_task(filch_frame *f, filch_op *op);
 /* Wait until the operation is complete: 0; or -ETIMEDOUT, -ECANCELED: it is still in flight. */
 int filch_op_await_end(filch_frame *f, filch_op *op, uint64_t deadline_ns);
 
-/* Cancel all operations in flight on `fd` in this pool, and forget what is known of it: before a
- * close. */
+/* Before a close: cancel all operations in flight on `fd` in this pool, and reset the hints about
+ * `fd`. */
 void filch_io_cancel_all(filch_frame *f, filch_io *io, int fd);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: multishot requests of a ring; and without a ring, one operation per item. stream.h says
- * how reader and task meet.
+ * Streams: multishot requests of a ring; without a ring, one operation per item. stream.h says how
+ * reader and task meet.
  */
 #include "io/stream.h"
 
@@ -88,7 +88,7 @@ static void settle(filch_frame *f, filch_stream *stream)
     stream->is_counted = false;
 }
 
-/* For AF_UNIX, Linux 6.18 does not report an end of the stream that came with the last bytes: it
+/* For AF_UNIX, Linux 6.18 does not report an end of the stream that came with the last bytes, but
  * waits for one more event. */
 static bool is_of_network(int fd)
 {
@@ -123,8 +123,8 @@ static bool arm(filch_frame *f, filch_stream *stream)
     return true;
 }
 
-/* Wait until an item has come or the stream is at rest: 0, and is_dry says whether nothing is left.
- * Or -ETIMEDOUT, -ECANCELED. */
+/* Wait until an item has come or the stream is at rest. Returns 0, and is_dry says whether no item
+ * is left; or -ETIMEDOUT, -ECANCELED. */
 static int await(filch_frame *f, filch_stream *stream, uint64_t deadline_ns, bool for_rest,
                  bool *is_dry)
 {
@@ -145,7 +145,7 @@ static int await(filch_frame *f, filch_stream *stream, uint64_t deadline_ns, boo
     return outcome < 0 ? outcome : 0;
 }
 
-/* What an item means to the caller. */
+/* How the caller of a stream continues after an item. */
 typedef enum meaning { FOR_THE_CALLER, ASK_AGAIN, ONE_BY_ONE_ONCE, ONE_BY_ONE } meaning;
 
 static meaning understand(filch_frame *f, const filch_stream *stream, int result)
@@ -195,7 +195,7 @@ ssize_t filch_stream_next(filch_frame *f, filch_stream *stream, uint64_t deadlin
         }
         bool is_dry = !stream->source; /* no request was started yet */
         int err = is_dry ? 0 : await(f, stream, deadline_ns, false, &is_dry);
-        /* relaxed: a hint. An item that came in the last moment is taken. */
+        /* relaxed: a hint. An item that came at the last moment is taken. */
         if (err && filch_load_relaxed(&stream->count) == 0)
             return err;
         if (!is_dry)

@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream between its task and the reader of completions: items that have come, and the wait for
- * them. Nothing here knows the kernel.
+ * A stream between its task and the reader of completions: the items that have come, and the wait
+ * for them. This file does not depend on the kernel.
  *
  *                  arm                      the last completion
  *     at rest -------------> armed --------------------------------> at rest
  *                              |                                        ^
- *                              '-- much has come --> armed, stopping ---'   and the end of `stop`,
- *                              in
- *                                                                           any order
+ *                              '-- 16 items wait --> armed, stopping ---'   and the end of `stop`,
+ *                                                                           in any order
  *
  *   task     takes items. Waits only while the stream is armed, by the turn of its strand's wait.
  *            Arms the stream when it is at rest and no item is left.
  *   reader   puts an item for each completion, and ends the wait. The last completion puts the
  *            stream at rest. One reader at a time: it holds the lock of the ring.
  *
- * All of that is under the lock of the stream. The reader's last touch of the stream is the release
- * of that lock. The task frees the stream only after it has found it at rest under the lock.
+ * All these steps are under the lock of the stream. The reader's last touch of the stream is the
+ * release of that lock. The task frees the stream only after it has found it at rest under the
+ * lock.
  *
- * At rest means that the request that stops the stream, if there was one, has completed, too. That
- * request is not awaited like other operations (op.h): the task that asks now need not be the task
- * that armed.
+ * At rest means also that the request `stop`, if there was one, has completed. The task does not
+ * wait for `stop` as for other operations (op.h): another task may have armed the stream.
  *
- * The waiting strand is resumed after that, by its turn: a late resume does no harm
- * (strand/wait_word.h).
+ * After the release of the lock the reader resumes the waiting strand, by its turn: a late resume
+ * does no harm (strand/wait_word.h).
  */
 #ifndef FILCH_IO_STREAM_H
 #define FILCH_IO_STREAM_H
@@ -36,8 +35,8 @@
 
 #define FILCH_NO_BUFFER UINT32_MAX
 
-/* When so many items have come that no task has taken, the request is cancelled. What the kernel
- * has by then comes all the same: connections, as many as are in the listener's queue. */
+/* When this many items wait for the task, the request is cancelled. Items that the kernel already
+ * has still come: up to all connections in the listener's queue. */
 #ifndef FILCH_STREAM_AHEAD /* the model checker has fewer */
 #define FILCH_STREAM_AHEAD 16
 #endif
@@ -79,7 +78,7 @@ static inline bool filch_stream_is_busy(const filch_stream *stream)
 }
 
 /* By the reader, after a change: release the lock, and end the wait. Returns the strand to resume,
- * or NULL. The stream may be gone then. */
+ * or NULL. After this call the stream may be gone. */
 static inline filch_strand *filch_stream_leave(filch_stream *stream)
 {
     filch_strand *waiter = stream->waiter;
@@ -90,7 +89,7 @@ static inline filch_strand *filch_stream_leave(filch_stream *stream)
     return waiter && filch_wait_end(&waiter->wait, turn, 0) == FILCH_WAIT_RESUME ? waiter : NULL;
 }
 
-/* What a reader has to do after it has put an item. */
+/* Instructions for a reader that has put an item. */
 typedef struct filch_stream_news {
     filch_strand *strand; /* resume it; NULL: no strand */
     bool is_refused;      /* no memory to keep the item: dispose of it */
@@ -105,7 +104,7 @@ static inline filch_stream_news filch_stream_put(filch_stream *stream, filch_str
 
     filch_lock_acquire(filch_stream_lock(stream));
     unsigned count = filch_stream_count(stream);
-    /* After a lost item there are no others: bytes with a gap would be wrong. */
+    /* After a lost item, refuse all others: bytes with a gap would be wrong. */
     if (!stream->has_lost && (count < stream->room || filch_stream_grow(stream))) {
         stream->items[(stream->first + count) % stream->room] = item;
         /* relaxed: under the lock; without it, a hint. */
@@ -132,7 +131,8 @@ static inline filch_strand *filch_stream_end_stop(filch_stream *stream)
 {
     filch_lock_acquire(filch_stream_lock(stream));
     stream->has_stop = false;
-    /* The kernel may not have found the stream. If more comes, it is stopped again. */
+    /* The kernel may not have found the stream's request. If more items come, it is stopped
+     * again. */
     stream->is_stopping = false;
     return filch_stream_leave(stream);
 }

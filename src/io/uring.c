@@ -2,20 +2,20 @@
 /*
  * The submissions and completions of a ring.
  *
- * Only its thread fills and submits it (SINGLE_ISSUER), and completions become visible only when
- * that thread enters the kernel (DEFER_TASKRUN). That is the fastest mode, but nothing happens
- * while the thread computes. Then the lookout kicks the thread: a signal makes it enter the kernel
- * for a moment, where it submits its entries and completes what has happened. The lookout reads the
- * completions in its place. Hence the two sides:
+ * Only the ring's thread writes and submits entries (SINGLE_ISSUER). Completions become visible
+ * only when that thread enters the kernel (DEFER_TASKRUN). That is the fastest mode, but no
+ * operation begins or completes while the thread computes. Then the lookout kicks the thread: a
+ * signal makes it enter the kernel for a moment. There its entries are submitted, and completions
+ * become visible. The lookout reads these in place of the thread. Hence the two sides:
  *
- *     submissions   written by the ring's thread. `tail` is published with every entry: any entry
- *                   into the kernel, also by the signal's handler, submits all of them.
- *     completions   read by the thread that holds the lock `reading`: the ring's thread, which also
- *                   holds it while it sleeps, or the lookout. If it is taken, there is nothing to
- *                   do.
+ *     submissions   written by the ring's thread. `tail` is published with every entry, so each
+ *                   system call, also in the signal's handler, submits all of them.
+ *     completions   read by the thread that holds the lock `reading`: the lookout, or the ring's
+ *                   thread, which also holds it while it sleeps. A thread that finds the lock taken
+ *                   leaves the completions to the holder.
  *
- * Requests of other threads, to cancel an operation, go into the inbox (inbox.h). Then the bell
- * rings: an eventfd that the ring polls.
+ * Other threads put requests to cancel an operation into the inbox (inbox.h). Then they ring the
+ * bell, an eventfd that the ring polls.
  *
  * With the kernel: `publish` stores the tail of the submissions, release, for the kernel to read.
  * `read_completions` loads the tail of the completions, acquire, which the kernel has written. The
@@ -34,8 +34,8 @@
 /* The user data of the bell. No operation has this address. */
 #define OF_BELL 1
 
-/* How long the lookout spins for the thread it has kicked before it sleeps: both may be on one
- * CPU. */
+/* How long the lookout spins for a thread that it has kicked. Then it sleeps, since both may be on
+ * one CPU. */
 #define KICK_NS 20000
 
 static int enter(int fd, unsigned submit_count, unsigned complete_count, unsigned flags,
@@ -95,7 +95,7 @@ static void fill_poll(struct io_uring_sqe *entry, const filch_op *op)
     entry->poll32_events = filch_op_events(op);
 }
 
-/* Multishot: accept again and again; or receive so, into buffers of the ring. */
+/* Multishot: accept again and again, or receive again and again, into buffers of the ring. */
 static void fill_stream(struct io_uring_sqe *entry, const filch_op *op)
 {
     filch_op_row_of(op)->fill(op, entry);
@@ -192,7 +192,7 @@ static void complete_served(filch_uring *ring, filch_ended *ended)
         complete(ring, op, 0, ended);
 }
 
-/* Submit what is in the inbox. False: some is left, since the kernel takes no more now. */
+/* Submit the operations in the inbox. False: some are left, since the kernel takes no more now. */
 static bool empty_inbox(filch_uring *ring, filch_ended *ended)
 {
     filch_op *next;
@@ -205,7 +205,7 @@ static bool empty_inbox(filch_uring *ring, filch_ended *ended)
     complete_served(ring, ended);
     for (; op; op = next) {
         next = op->next;
-        /* The handler may have carried out a later request before, which did not find this
+        /* The handler may already have carried out a later request, which did not find this
          * operation. */
         if (filch_io_has_closed(ring->io, op)) {
             complete(ring, op, -ECANCELED, ended);
@@ -226,7 +226,7 @@ void filch_uring_start(filch_uring *ring, filch_op *op)
     /* relaxed: a count. The reader of completions may be another thread, hence no plain store. */
     filch_fetch_add_relaxed(&ring->source.pending, 1);
     bool has_place = prepare(ring, op);
-    /* Once more, after the entry was filled from it: its reader may write to it. */
+    /* Set the state again after prepare has read the operation: its reader may write to it. */
     filch_op_set_in_flight(op);
     if (has_place)
         publish(ring);
@@ -271,9 +271,9 @@ static bool is_repeated(filch_op *op, int result)
     else if (op->stage == FILCH_STAGE_ITSELF && result == -EAGAIN && filch_op_events(op))
         op->stage = FILCH_STAGE_POLL;
     else
-        /* A close cancels too much: operations on duplicates of its descriptor, and splices of
-         * others. The operations that are meant are not submitted again: filch_io_has_closed,
-         * is_cancelled. */
+        /* A close cancels too much: operations on duplicates of its descriptor, and splices on
+         * others. Submit those again. The caller does not resubmit the operations that the close or
+         * the request is for: filch_io_has_closed, is_cancelled. */
         return is_interrupted(result) || result == -ECANCELED || filch_op_goes_on(op, result);
     return true;
 }
@@ -284,8 +284,8 @@ static bool has_completions(filch_uring *ring)
     return filch_load_acquire(ring->cq_tail) != filch_load_relaxed(ring->cq_head);
 }
 
-/* With many connections nothing is in the cache. Prefetch the operations that come next, and the
- * strands of the operations that have arrived by now. */
+/* With many connections, operations are not in the cache. Prefetch those of the next completions,
+ * and the strands of operations prefetched earlier. */
 static void fetch_ahead(filch_uring *ring, uint32_t head, uint32_t tail)
 {
     const uint32_t far = 8, near = 4;
@@ -304,7 +304,7 @@ static void fetch_ahead(filch_uring *ring, uint32_t head, uint32_t tail)
     }
 }
 
-/* A completion of a stream: it has a buffer, or others follow. */
+/* Read a completion of a stream: it has a buffer, or others follow. */
 static void read_stream(filch_uring *ring, filch_op *op, const struct io_uring_cqe *entry,
                         filch_ended *ended)
 {
@@ -340,7 +340,7 @@ static void read_completions(filch_uring *ring, filch_ended *ended)
             read_stream(ring, op, entry, ended);
             continue;
         }
-        /* Through the inbox: this may not be the thread of the ring. */
+        /* Submit it again through the inbox: this may not be the thread of the ring. */
         bool is_over = !is_repeated(op, entry->res);
         if (is_over || filch_io_has_closed(ring->io, op) || !filch_inbox_put_back(&ring->inbox, op))
             complete(ring, op, is_over ? entry->res : -ECANCELED, ended);
@@ -349,8 +349,8 @@ static void read_completions(filch_uring *ring, filch_ended *ended)
     filch_store_release(ring->cq_head, head);
 }
 
-/* Read completions, unless another thread does so, or the ring's thread is about to sleep: then it
- * reads them itself. */
+/* Read completions, unless another thread holds `reading`. If that is the ring's thread, about to
+ * sleep, it reads them itself. */
 static void reap(filch_uring *ring, filch_ended *ended)
 {
     if (!has_completions(ring) || !filch_lock_try(&ring->reading))
@@ -361,7 +361,7 @@ static void reap(filch_uring *ring, filch_ended *ended)
 
 static bool has_to_enter(filch_uring *ring)
 {
-    /* relaxed: entering the kernel fetches what the flags announce. */
+    /* relaxed: a hint; entering the kernel fetches the completions that the flags announce. */
     return filch_uring_unsubmitted(ring) > 0 ||
            filch_load_relaxed(ring->sq_flags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
@@ -403,20 +403,20 @@ static filch_link *wait_in_uring(filch_source *source, const struct timespec *ti
 
     FILCH_ENDED(ended);
 
-    /* No other thread reads completions until this one is awake again. After this thread has seen
-     * that the bell is polled, the bell may ring, or its poll may be cancelled with others, and a
-     * kick may complete that. If the lookout read that completion, this thread would sleep and hear
-     * nothing. With the lock held, the completion is still there, and the kernel returns at
-     * once. */
+    /* No other thread may read completions until this thread is awake again. After this thread has
+     * seen that the bell is polled, the bell may ring, or a close may cancel its poll with others.
+     * A kick may then complete the poll. If the lookout read that completion, this thread would
+     * sleep and not hear the bell. With the lock held, the completion is still there, and the
+     * kernel returns at once. */
     filch_lock_acquire(&ring->reading);
     bool is_empty = empty_inbox(ring, &ended);
-    /* No bell, or entries that the kernel does not take: it is out of memory. Wait a moment
-     * only. */
+    /* If the bell is not polled, or operations are left in the inbox, the kernel is out of memory
+     * and takes no entries. Wait for a moment only. */
     const struct timespec moment = {.tv_nsec = 1000000};
     if (!watch_bell(ring) || !is_empty)
         timeout = &moment;
-    /* If the bell's completion was read before, it was perhaps for this sleep: a thread is called
-     * as soon as it is on its way to sleep. */
+    /* If the bell's completion was read before, do not sleep. The bell may have rung for this
+     * sleep: a thread on its way to sleep can already be called. */
     if (!ended.first && !has_completions(ring) && !ring->has_rung)
         enter(ring->fd, filch_uring_unsubmitted(ring), 1, 0, timeout);
     read_completions(ring, &ended);
@@ -444,8 +444,8 @@ static filch_link *look_at_uring(filch_source *source, bool *is_near)
         *is_near = true;
     }
     complete_served(ring, &ended);
-    /* What is put into the inbox here, and the bell, the ring's thread finds when it goes to sleep.
-     * If it sleeps already, it reads the completions itself. */
+    /* This may put operations into the inbox, or read the bell's completion. The ring's thread
+     * finds both when it goes to sleep. If it sleeps already, it reads the completions itself. */
     reap(ring, &ended);
     return ended.first;
 }

@@ -35,7 +35,7 @@ struct filch_uring {
     filch_atomic_u32 *sq_head, *sq_tail, *sq_flags;
     uint32_t sq_mask, tail;
 
-    /* Held by the reader of completions; by the ring's thread while it sleeps. */
+    /* Held by the reader of completions, and by the ring's thread while it sleeps. */
     filch_lock reading;
     bool has_bell; /* the ring polls the bell */
     bool has_rung; /* the bell's completion was read since the thread last slept */
@@ -46,11 +46,11 @@ struct filch_uring {
     filch_buffers buffers; /* for streams; made by the first */
 
     filch_inbox inbox;
-    /* Its thread is submitting what it took from the inbox: [submitting]. */
+    /* The ring's thread is submitting operations that it took from the inbox: [submitting]. */
     filch_atomic_u32 is_submitting;
 };
 
-/* What a ring is to do for an operation, in its `stage`. */
+/* The `stage` of an operation: how its ring carries it out. */
 enum filch_op_stage {
     FILCH_STAGE_ITSELF,
     FILCH_STAGE_POLL,   /* the descriptor is non-blocking: poll it, then try again */
@@ -63,18 +63,18 @@ enum filch_op_stage {
 /* By its thread. */
 void filch_uring_start(filch_uring *ring, filch_op *op);
 
-/* By any thread: have the ring cancel cancel->target. The request is in flight until that was
- * tried. */
+/* By any thread: have the ring cancel cancel->target. The request is in flight until the kernel has
+ * tried to cancel the target. */
 void filch_uring_cancel(filch_uring *ring, filch_op *cancel);
 
-/* The kernel does not find an operation between an event and the next try. If the try is in vain,
- * the operation waits again. So a request for an operation that does not end is repeated after this
+/* Between an event and the next try, the kernel does not find an operation to cancel. If the try
+ * fails, the operation waits again. So a request is repeated until its operation ends: after this
  * time, then after twice the time, and so on. */
 #define FILCH_URING_PATIENCE_NS 500000u
 
-/* By any thread: cancel all operations on request->fd; or all splices, and all polls, of the ring.
- * A ring knows a splice by its destination only, and not before a thread of the kernel has begun
- * with it. Operations that are cancelled by mistake are carried out again. The caller waits for the
+/* By any thread: cancel all operations on request->fd; or all splices, or all polls, of the ring. A
+ * ring finds a splice only by its destination, and only after a thread of the kernel has begun with
+ * it. Operations that are cancelled by mistake are carried out again. The caller waits for the
  * request. */
 typedef enum filch_uring_all {
     FILCH_URING_FD,
@@ -95,13 +95,13 @@ extern const filch_source filch_uring_source;
 /* Entries that are published, and that the kernel has not taken. */
 static inline uint32_t filch_uring_unsubmitted(filch_uring *ring)
 {
-    /* relaxed: a hint, or on its thread, on which the kernel takes them. */
+    /* relaxed: a hint; or on the ring's thread, where the kernel takes the entries. */
     return filch_load_relaxed(ring->sq_tail) - filch_load_relaxed(ring->sq_head);
 }
 
 /* ---- uring_create.c -------------------------------------------------------------------------- */
 
-/* A ring for the calling thread. 0 or -errno: it cannot be had. */
+/* A ring for the calling thread. 0 or -errno. */
 int filch_uring_create(filch_uring **ring, filch_io *io);
 
 /* When no thread uses it any more, or in the child of a fork(). */
