@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread sleeps: in its bed, which is a futex, or in its source (its bed is AWAY then). The
+ * A thread sleeps in its bed, which is a futex, or in its source; then its bed is AWAY. The
  * protocols are in src/sleep/README.md and README.md.
  */
 #include "worker/steps.h"
@@ -28,8 +28,8 @@ static enum filch_bed_state nap(filch_worker *worker, const struct timespec *tim
     return is_away ? bed : filch_seat_nap(&worker->seat, timeout);
 }
 
-/* Until the thread is called, another thread may hold the seat. So the loop below touches nothing
- * of the worker's own but what belongs to its thread. */
+/* Until the thread is called, another thread may hold the seat. So the loop below touches only
+ * those variables of the worker that belong to its own thread. */
 bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout)
 {
     filch_pool *pool = worker->pool;
@@ -56,12 +56,12 @@ bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout
             is_lookout = bed == FILCH_BED_EMPTY ? filch_lookout_look(worker)
                                                 : (filch_lookout_end(worker), false);
     } while (bed == FILCH_BED_EMPTY);
-    /* Others may have counted on the lookout. If it was called to search, it looks for what is left
-     * when it stops searching. If it was handed a strand, it does so now. */
+    /* Others may have counted on the lookout. If it was called to search, it looks for remaining
+     * work when it stops searching. If it was handed a strand, it looks now. */
     if (was_lookout && worker->next)
         filch_worker_leave_rest(worker);
     /* The worker may have watched a source or the timers, and was called for other work. Once it
-     * has found something to run, it wakes another worker to watch. */
+     * has found a strand to run, it wakes another worker to watch. */
     worker->owes_watch = filch_source_is_alone(worker);
     if (until_ns != FILCH_NEVER_NS && filch_timers_unwatch(&pool->timers, worker))
         worker->owes_watch = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Print what a pool is doing, for people who wonder why it does not go on.
+ * Print the state of a pool, to find out why it does not go on.
  *
  * Workers are not stopped. So this reads only atomic words, and the list of strands under its lock.
  */

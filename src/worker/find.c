@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What to run next: a strand that can go on, a job, or a stolen task. README.md has the order.
+ * Find the next strand to run: a strand that can go on, or one for a job or a stolen task.
+ * README.md has the order.
  */
 #include "worker/steps.h"
 
 #include "worker/lookout.h"
 #include "worker/source.h"
 
-/* Every 61st time a worker looks first into another place than its ready queue: strands that resume
+/* Every 61st time a worker looks first into another place than its ready queue. Strands that resume
  * each other for ever, or yield, must not keep it from jobs, events and stolen tasks. */
 #define ROUNDS_TO_FAIRNESS 61
 
@@ -72,7 +73,7 @@ static filch_strand *take_stolen(filch_worker *worker)
     return filch_worker_steal(worker, false);
 }
 
-/* Any of these places may have something every time, so they take turns to be the first. */
+/* Any of these places may never be empty, so they take turns to be the first. */
 static filch_strand *take_fairly(filch_worker *worker, uint32_t rounds)
 {
     static filch_strand *(*const places[])(filch_worker *) = {

@@ -19,7 +19,7 @@
 
 enum filch_job_state {
     FILCH_JOB_PENDING,
-    FILCH_JOB_AWAITED,   /* pending, and a thread sleeps until it is done */
+    FILCH_JOB_AWAITED,   /* pending, and a thread sleeps until the job is done */
     FILCH_JOB_SUSPENDED, /* pending, and the strand that waits for it has left its stack */
     FILCH_JOB_DONE,
 };
@@ -41,7 +41,7 @@ struct filch_job {
      * memory. */
     void (*refuse)(filch_job *job, filch_pool *pool);
 
-    /* What the task inherits. */
+    /* Inherited by the task. */
     struct filch_scope *scope;
     struct filch_binding *locals;
 };

@@ -10,15 +10,15 @@
 /* A thief leaves ready strands to their worker for this long. */
 #define LYING_NS 2000
 
-/* More ready strands than this would lie longer, whatever their worker does. */
+/* With more ready strands than this, the last would wait longer than LYING_NS in any case. */
 #define MANY 16
 
-/* A worker that came to its loop less often than this since the last look does not exchange
- * messages between its tasks. */
+/* If a worker came to its loop less often than this since the last look, its tasks do not exchange
+ * messages. */
 #define BUSY_ROUNDS 8
 
-/* While operations are in flight, but their threads wait for them, the lookout stays for this many
- * looks: these threads may begin to compute at any time. */
+/* Only because operations are in flight, the lookout stays for this many looks: their threads may
+ * begin to compute at any time. */
 #define QUIET_LOOKS 50
 
 void filch_lookout_notify(filch_worker *worker, uint32_t ready_count)
@@ -39,7 +39,8 @@ static uint32_t rounds_of(filch_worker *worker)
     return filch_load_relaxed(&worker->rounds);
 }
 
-/* From now on nobody may count on the lookout. Its worker must then look for what is left. */
+/* From now on no thread may count on the lookout. After this, its worker must look for remaining
+ * work. */
 static void stop(filch_pool *pool)
 {
     /* seq_cst [ready-or-lookout], [source-or-lookout] */
@@ -151,7 +152,7 @@ bool filch_lookout_may_take(filch_worker *thief, filch_worker *victim)
     bool is_old = ticks - glimpse->ticks > filch_clock_ticks_in(LYING_NS);
     if (glimpse->victim == victim->index + 1 && rounds - glimpse->rounds < count)
         return is_old;
-    /* A glimpse of another victim stays until it is old enough to be used. */
+    /* Keep a glimpse of another victim until it is old enough to be used. */
     if (glimpse->victim != victim->index + 1 && !is_old)
         return false;
     *glimpse = (filch_glimpse){victim->index + 1, rounds, ticks};

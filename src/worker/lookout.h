@@ -3,7 +3,7 @@
  * The lookout: one sleeping worker that wakes up every 100 us to check on the workers that run.
  *
  * - Ready strands. A few of them are not worth a wake-up while their worker is about to run them
- *   itself. The lookout wakes a worker for strands that are left lying.
+ *   itself. The lookout wakes a worker for strands that are overdue.
  * - Sources of threads that compute for long. The lookout reaps their completions.
  *
  * README.md has the rules, why no strand and no event is lost, and the edges.
@@ -29,8 +29,8 @@ static inline bool filch_lookout_is_manned(filch_pool *pool)
     return filch_load_seq_cst(&pool->lookout) != 0;
 }
 
-/* A task of `worker` has put a strand into the worker's ready queue, which now has `ready_count`:
- * wake a worker, unless the lookout will look after it. */
+/* A task of `worker` has put a strand into the worker's ready queue, which now has `ready_count`
+ * strands. Wake a worker, unless the lookout will look after the strand. */
 void filch_lookout_notify(filch_worker *worker, uint32_t ready_count);
 
 /* Is the source of another worker alone while there is no lookout? */
@@ -40,7 +40,7 @@ bool filch_lookout_is_missing(filch_worker *self);
 bool filch_lookout_begin(filch_worker *self);
 
 /* By the lookout, in bed, after filch_look_ns. False: it has stopped being the lookout, and has
- * woken a worker if there is something to do. */
+ * woken a worker if there is work. */
 bool filch_lookout_look(filch_worker *self);
 
 /* By the lookout, when it is called: stop being the lookout. */

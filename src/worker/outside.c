@@ -5,7 +5,7 @@
  * work.
  *
  * Edges
- *   pending  filch_pool_end -> filch_pool_wait   carries all that the tasks did.
+ *   pending  filch_pool_end -> filch_pool_wait   carries all effects of the tasks.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -39,8 +39,8 @@ static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
         filch_pool_notify(pool, NULL);
 }
 
-/* Take a free seat and work on `job`; with NULL, on everything that is queued. False: there is no
- * free seat, or no strand. */
+/* Take a free seat and work on `job`; with NULL, on all queued work. False: there is no free seat,
+ * or no strand. */
 static bool visit(filch_pool *pool, filch_job *job)
 {
     filch_sleep *stack = &pool->vacant;
@@ -158,9 +158,9 @@ static void wait_in_hook(filch_worker *own, filch_job *job)
     }
 }
 
-/* filch_run called inside this pool. This thread holds the seat, and no other worker may ever come
- * to run the job, so it runs the job itself. Without memory for a strand, the job runs on the
- * strand that the caller is on, which may belong to another pool. Its frame is the end of the
+/* filch_run called inside this pool. This thread holds the seat, and perhaps no other worker ever
+ * becomes free to run the job, so it runs the job itself. Without memory for a strand, the job runs
+ * on the caller's strand, which may belong to another pool. Then the job's frame is the end of the
  * region: its forks get no slots, and run when they are joined. */
 static int run_inside(filch_worker *own, filch_job *job)
 {
@@ -214,7 +214,7 @@ static void end_submitted(filch_job *job, filch_pool *pool)
     filch_pool_end(pool);
 }
 
-/* With a copy of `bytes` bytes of the argument; with 0, with the argument itself. */
+/* Submit with a copy of `bytes` bytes of the argument; if 0, with the argument itself. */
 static int submit(filch_pool *pool, filch_fn *fn, const void *arg, size_t bytes)
 {
     int err = pool && fn ? filch_pool_check(pool) : -EINVAL;
@@ -255,8 +255,8 @@ int filch_pool_wait(filch_pool *pool)
         /* relaxed: a compare and swap follows, and acquires before this returns. */
         uint32_t pending = filch_load_relaxed(&pool->pending);
         if ((pending & ~FILCH_POOL_AWAITED) == 0) {
-            /* acquire [pending]: clears AWAITED. If it fails, another waiter has cleared it, or a
-             * new task was counted, which the mark does not disturb. */
+            /* acquire [pending]: clears AWAITED. If this fails, another waiter has cleared the
+             * mark, or a new task was counted; the mark does not disturb that count. */
             filch_cas_acq_rel(&pool->pending, &pending, 0);
             return 0;
         }

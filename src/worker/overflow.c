@@ -12,7 +12,7 @@
 
 #define SIGNAL_STACK_BYTES ((size_t)32 << 10)
 
-/* A process has one handler for SIGSEGV, so all pools share this. */
+/* A process has one handler for SIGSEGV, so all pools share these variables. */
 static filch_lock lock;
 static unsigned user_count;
 static bool is_installed; /* perhaps below a handler that was installed later and calls ours */

@@ -2,7 +2,7 @@
 /*
  * A message about a strand whose stack overflowed, for pools with options.report_overflow.
  *
- * A handler for SIGSEGV runs on a signal stack of its own. If the address lies in a strand's guard,
+ * A handler for SIGSEGV runs on a signal stack of its own. If the address is in a strand's guard,
  * the handler reports which strand it was. Then it calls the previous handler; without one, the
  * signal ends the program with a core.
  */
@@ -14,11 +14,11 @@
 /* The calling thread's signal stack before filch_overflow_enter. */
 typedef struct filch_overflow {
     stack_t previous;
-    void *memory; /* of ours; NULL: the thread had its own, or there is no memory */
+    void *memory; /* our signal stack; NULL: the thread had its own, or there is no memory */
 } filch_overflow;
 
-/* Each pool that asks installs and removes the handler once; the last one really removes it.
- * Returns 0 or -errno. */
+/* Each pool with report_overflow installs and removes the handler once; the last removal takes
+ * effect. Returns 0 or -errno. */
 int filch_overflow_install(void);
 void filch_overflow_remove(void);
 

@@ -74,8 +74,8 @@ void filch_parked_refuse(filch_parked *parked, filch_link ***last)
 {
     filch_lock_acquire(&parked->lock);
     for (filch_strand *strand = parked->first; strand; strand = strand->parked_next) {
-        /* Nobody runs a strand while it is in the list, so this is the wait with which it came
-         * here. */
+        /* No worker runs a strand while it is in the list, so this is the wait with which it was
+         * parked. */
         if (strand->is_firm || !filch_strand_has_public(strand) ||
             filch_wait_refuse(&strand->wait) != FILCH_WAIT_RESUME)
             continue;

@@ -4,9 +4,9 @@
  *
  * A strand that leaves its stack with public tasks is put into the list of its worker, before any
  * thread can resume it. Thieves look there before they look at the strand that the worker runs, and
- * remove strands that have nothing left. The worker that runs the strand next removes it, too.
+ * remove strands without tasks. The worker that runs the strand next removes it, too.
  *
- * The list is under a lock: a strand comes here once per wait, and only if it has forked something.
+ * The list is under a lock: a strand is put there once per wait, and only if it has public tasks.
  *
  * Edges
  *   parked-or-sleep  filch_parked_add x filch_parked_is_empty

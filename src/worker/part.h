@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A part: what a higher layer adds to a pool when first needed. It is made once, and ends with the
- * pool. It begins with a filch_part, whose functions the higher layer fills in.
+ * A part: data that a higher layer adds to a pool when first needed. It is made once, and ends with
+ * the pool. It begins with a filch_part, whose functions the higher layer fills in.
  *
  * Edges
  *   part-made  filch_parts_add -> filch_parts_get, filch_parts_add   carries the part.
@@ -38,7 +38,7 @@ static inline filch_part *filch_parts_get(filch_parts *parts, enum filch_part_na
     return filch_load_acquire(&parts->parts[name]);
 }
 
-/* Returns the pool's part: this one, or the one that another thread added first. */
+/* Returns the pool's part: `part`, or the part that another thread added first. */
 static inline filch_part *filch_parts_add(filch_parts *parts, enum filch_part_name name,
                                           filch_part *part)
 {
@@ -54,7 +54,7 @@ static inline void filch_parts_end(filch_parts *parts, bool is_forked)
         filch_part *part = filch_parts_get(parts, (enum filch_part_name)i);
         if (part)
             (is_forked ? part->forget : part->destroy)(part);
-        /* relaxed: nobody else uses the pool. */
+        /* relaxed: no other thread uses the pool. */
         filch_store_relaxed(&parts->parts[i], NULL);
     }
 }

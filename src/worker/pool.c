@@ -89,10 +89,10 @@ static unsigned choose_worker_count(const filch_pool *pool)
     return count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
 }
 
-/* All seats are on the stack, and no worker has a thread. */
+/* Put all seats on the stack; no worker has a thread. */
 static void reset_seats(filch_pool *pool)
 {
-    /* relaxed: nobody else knows the pool. */
+    /* relaxed: no other thread knows the pool. */
     filch_store_relaxed(&pool->sleep.word, 0);
     filch_store_relaxed(&pool->vacant.word, 0);
     filch_store_relaxed(&pool->vacant_count, 0);
@@ -147,8 +147,8 @@ free_workers:
     return -ENOMEM;
 }
 
-/* A page that the kernel clears in the child of a fork(), by which the child knows that it is
- * one. */
+/* Map a page that the kernel clears in the child of a fork(). So a process can tell that it is a
+ * child. */
 static int create_alive(filch_pool *pool)
 {
     size_t page = filch_page_bytes();
@@ -160,7 +160,7 @@ static int create_alive(filch_pool *pool)
     if (!filch_wipe_on_fork(memory, page))
         pool->process = getpid();
     pool->alive = memory;
-    /* relaxed: nobody else knows the pool. */
+    /* relaxed: no other thread knows the pool. */
     filch_store_relaxed(pool->alive, 1);
     return 0;
 }
@@ -206,7 +206,7 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     if (err)
         goto unmap_alive;
     reset_seats(pool);
-    /* Make one strand now: with it every task can be run, if need be one by one. */
+    /* Make one strand now: one strand is enough to run all tasks, if need be one by one. */
     filch_strand *first = filch_strand_take(&pool->strands);
     if (!first) {
         err = -ENOMEM;
@@ -304,7 +304,7 @@ int filch_pool_destroy(filch_pool *pool)
  * again with the inherited memory. */
 static void rebuild(filch_pool *pool)
 {
-    /* Queued jobs and strands belong to the parent, and may lie on stacks that are gone. */
+    /* Queued jobs and strands belong to the parent, and may be on stacks that are gone. */
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
     filch_timers_init(&pool->timers);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Run a strand: what runs on it, how it leaves its stack, and what the loop does with it then.
- * README.md has the edges; stolen.c runs stolen tasks, and has the wait for them.
+ * Run a strand: the code on the strand, how it leaves its stack, and how the loop handles it after
+ * that. README.md has the edges. stolen.c runs stolen tasks, and has the wait for them.
  */
 #include "worker/steps.h"
 
@@ -11,8 +11,8 @@
 
 /* ---- on the strand --------------------------------------------------------------------------- */
 
-/* The job of a filch_run is done: wake its waiter. After the exchange the waiter may free the job,
- * unless it is a strand that has left its stack: that one goes on only when it is resumed. */
+/* The job of a filch_run is done: wake its waiter. After the exchange the waiter may free the job.
+ * A SUSPENDED waiter cannot: that strand goes on only when this thread resumes it. */
 static void finish_job(filch_job *job)
 {
     /* release [job-done], acquire [strand-waits] */
@@ -112,7 +112,7 @@ void filch_worker_wait(filch_job *job)
 
 /* ---- the strand has left its stack ----------------------------------------------------------- */
 
-/* It waits for the job of a filch_run. If the job is done, it goes on. */
+/* The strand waits for the job of a filch_run. If the job is done, the strand goes on. */
 static void await_job(filch_worker *worker, filch_strand *strand)
 {
     filch_job *job = worker->waits_for;
@@ -126,8 +126,8 @@ static void await_job(filch_worker *worker, filch_strand *strand)
         worker->next = strand;
 }
 
-/* It waits for the end of strand->wait. If it has public tasks, it is parked, so that thieves find
- * them. That comes first: after filch_wait_park another worker may resume the strand. */
+/* The strand waits for the end of strand->wait. If it has public tasks, park it, so that thieves
+ * find them. Do that first: after filch_wait_park another worker may resume the strand. */
 static void await_end(filch_worker *worker, filch_strand *strand)
 {
     filch_pool *pool = worker->pool;

@@ -2,17 +2,17 @@
 /*
  * There is no memory for another strand.
  *
- * As long as a worker works, this costs parallelism only. But if all strands wait, perhaps for a
- * task that cannot begin, none of them would ever go on. So the worker that goes to sleep last, and
- * finds neither a strand for a task nor one that can go on, ends with -ENOMEM:
+ * While any worker runs a strand, this costs parallelism only. But if all strands wait, perhaps for
+ * a task that cannot begin, none of them would ever go on. So the worker that goes to sleep last
+ * checks for that. If it finds neither a free strand nor a strand that can go on, it ends the
+ * following with -ENOMEM:
  *
  * 1. jobs that have not begun and can be refused: spawned into a scope, or submitted with a future;
- * 2. if no strand can go on then, the waits of strands whose forked tasks cannot be run. Such a
- *    strand runs these tasks itself when it joins them.
+ * 2. if no strand can go on after that, the waits of strands whose forked tasks cannot be run. Such
+ *    a strand runs these tasks itself when it joins them.
  *
- * The last worker is the one that finds all seats on the stacks after it has pushed its own. Spare
- * strands are on their shelves by then. If a shelf has one, the worker that put it there has looked
- * for work after that.
+ * The last worker finds all seats on the stacks after it has pushed its own. Spare strands are on
+ * their shelves by then. A worker that has shelved a spare strand has looked for work after that.
  */
 #include "worker/steps.h"
 

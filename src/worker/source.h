@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A source: what a pool's thread can wait for besides its bed. src/io has one for kernel events.
+ * A source of events, in which a pool's thread can wait instead of its bed. src/io has sources for
+ * kernel events.
  *
  * A source belongs to one thread (io_uring), or is shared by all (epoll). The first operation that
  * is started on a worker makes it; a pool without I/O has none.
@@ -35,8 +36,8 @@ struct filch_source {
      * rings or time is up (NULL: never). */
     filch_link *(*wait)(filch_source *source, const struct timespec *timeout);
 
-    /* By the thread that watches it, after `wait`, if it was called: silence the bell that was rung
-     * for it. NULL: nothing to do. */
+    /* By the thread that watches it, after `wait`, if the thread was called: silence the bell that
+     * rang for it. NULL: not needed. */
     void (*hush)(filch_source *source);
 
     /* By the lookout: the same as poll, for a thread that has not come to its loop for a while.
@@ -59,8 +60,8 @@ static inline void filch_worker_set_source(filch_worker *worker, filch_source *s
     filch_store_seq_cst(&worker->source, source);
 }
 
-/* Are operations in flight whose completion no thread would see if the worker's thread computed for
- * long? */
+/* Are operations in flight whose completion no thread would see while the worker's thread
+ * computes? */
 static inline bool filch_source_is_alone(filch_worker *worker)
 {
     filch_source *source = filch_worker_source(worker);
@@ -78,20 +79,21 @@ static inline bool filch_source_watch(filch_source *source)
     return filch_cas_seq_cst(&source->is_watched, &nobody, 1);
 }
 
-/* A thread that will not poll soon must then check whether the source is alone. */
+/* After this, a thread that will not poll soon must check whether the source is alone. */
 static inline void filch_source_unwatch(filch_source *source)
 {
     /* seq_cst [source-or-lookout] */
     filch_store_seq_cst(&source->is_watched, 0);
 }
 
-/* By the worker's own thread, before it looks for a lookout: a thread that checks this source after
- * that sees the operations started here, and that this thread does not watch them. */
+/* By the worker's own thread, before it looks for a lookout. A thread that checks this source later
+ * sees the operations started here, and that this thread does not watch them. */
 static inline void filch_source_show(filch_worker *worker)
 {
     filch_source *source = filch_worker_source(worker);
     if (source)
-        /* seq_cst [source-or-lookout]: only read-modify-writes change it, so they carry this on. */
+        /* seq_cst [source-or-lookout]: only read-modify-writes change `pending`, so later ones
+         * carry this on. */
         filch_fetch_add_seq_cst(&source->pending, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The spare strand: a free strand for the worker's next task. While nobody holds the seat it lies
- * on the worker's shelf, where any worker may take it.
+ * The spare strand: a free strand for the worker's next task. While no thread holds the seat, the
+ * spare is on the worker's shelf, where any worker may take it.
  *
  * Edges
  *   on-shelf        filch_worker_shelve_spare -> take_from_shelf   carries a free strand.
@@ -49,7 +49,7 @@ bool filch_pool_has_free_strand(filch_pool *pool)
     bool found = filch_strands_have_free(&pool->strands);
     for (unsigned i = 0; !found && i < pool->worker_count; i++) {
         filch_strand *none = NULL;
-        /* acq_rel [shelf-or-sleep]: changes nothing, but is ordered with
+        /* acq_rel [shelf-or-sleep]: does not change the shelf, but is ordered with
          * filch_worker_shelve_spare. */
         found = !filch_cas_acq_rel(&pool->workers[i]->shelf, &none, NULL);
     }

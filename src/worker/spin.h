@@ -2,9 +2,9 @@
 /*
  * The spin time: how long a worker without work keeps looking before it sleeps in the kernel.
  *
- * options.spin chooses the longest spin time. After a spin that found nothing, a worker halves its
- * own, down to a sixteenth (not with FILCH_SPIN_LATENCY). It returns to the longest one when a spin
- * finds work, or when a sleep was so short that a spin would have found it.
+ * options.spin chooses the longest spin time. After a spin without success, a worker halves its
+ * own, down to a sixteenth (not with FILCH_SPIN_LATENCY). It returns to the longest when a spin
+ * finds work, or after a sleep that was shorter than the longest spin.
  */
 #ifndef FILCH_WORKER_SPIN_H
 #define FILCH_WORKER_SPIN_H

@@ -17,7 +17,7 @@ filch_strand *filch_worker_find(filch_worker *worker, bool ask);
 /* ---- thief.c --------------------------------------------------------------------------------- */
 
 /* One round over the other workers. With `ask`, a strand without public tasks is asked to publish.
- * NULL: there is nothing to take. */
+ * NULL: no worker has work to take. */
 filch_strand *filch_worker_steal(filch_worker *worker, bool ask);
 
 /* A task of a strand in this worker's parked list. NULL: there is none. */
@@ -36,14 +36,15 @@ bool filch_pool_has_free_strand(filch_pool *pool);
 
 /* ---- shortage.c ------------------------------------------------------------------------------ */
 
-/* By a thread that found no strand to run a task on, holds `own_seats` seats and acts as none of
- * these workers. If no worker works, fail the tasks and waits that might otherwise never end. */
+/* By a thread that found no strand to run a task on. It holds `own_seats` seats, and must not act
+ * as a worker whose seat it has pushed. If no other worker works, fail the tasks and waits that
+ * might otherwise never end. */
 void filch_pool_refuse(filch_pool *pool, unsigned own_seats);
 
 /* ---- run.c ----------------------------------------------------------------------------------- */
 
-/* Let the spare strand run body(strand), with this argument. `root` is the filch_run it is part
- * of. */
+/* Let the spare strand run body(strand), with this argument. `root` is the filch_run that the work
+ * belongs to. */
 filch_strand *filch_worker_prepare(filch_worker *worker, void (*body)(filch_strand *),
                                    void *argument, void *root);
 
@@ -59,7 +60,7 @@ void filch_worker_run(filch_worker *worker, filch_strand *strand);
 filch_strand *filch_stolen_prepare(filch_worker *worker, filch_slot *task);
 
 /* The strand has left its stack in filch_stolen_wait. Hand it to the thief; if the child is
- * complete or was given back, go on with it. */
+ * complete or was given back, run the strand next. */
 void filch_stolen_await(filch_worker *worker, filch_strand *strand);
 
 /* ---- look.c ---------------------------------------------------------------------------------- */
@@ -69,9 +70,9 @@ void filch_stolen_await(filch_worker *worker, filch_strand *strand);
  *
  * If may_run is false, the worker has no strand to run a task on. Then it looks only for strands
  * that can go on, and leaves tasks to others. But a strand may have become free since the worker
- * looked for one. Its last user may have counted on this worker, which was searching then. So if a
- * strand is free by now, the worker looks for everything. False: no strand is free, and none can go
- * on.
+ * looked for one. The thread that freed it may have counted on this worker as a searcher. So if a
+ * strand is free by now, the worker looks for all work. Returns false if no strand is free, and
+ * none can go on.
  */
 bool filch_worker_look_once_more(filch_worker *worker, bool may_run);
 

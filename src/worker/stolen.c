@@ -4,7 +4,7 @@
  *
  * Edges (src/fork/README.md has the protocol)
  *   task-done     run_stolen -> filch_stolen_wait, filch_stolen_await
- *                 carries what the child did, and its result in the slot.
+ *                 carries all effects of the child, and its result in the slot.
  *   strand-waits  filch_stolen_await -> run_stolen
  *                 carries the forker's strand, its stack and its registers.
  */
@@ -12,7 +12,7 @@
 
 #include "strand/inherit.h"
 
-/* A join that finds its child stolen polls its state this often before it leaves the strand. */
+/* A join whose child was stolen polls the child's state this often before it leaves the strand. */
 #ifndef JOIN_SPINS /* the model checker has fewer */
 #define JOIN_SPINS 200
 #endif
@@ -62,9 +62,9 @@ void filch_stolen_wait(filch_strand *strand, filch_slot *child)
     filch_worker_leave(strand, FILCH_LEAVE_FOR_CHILD, child);
 }
 
-/* Does a strand that waits for a stolen child have tasks left to steal? Not on the split stack and
- * the last-in-first-out deques: there, all older tasks were stolen before. From the deques that are
- * claimed from, thieves may have taken the child first, and the child may depend on an older
+/* Does a strand that waits for a stolen child have tasks left to steal? Not with the split stack
+ * and the last-in-first-out deques: there, all older tasks were stolen before. With deques whose
+ * entries are claimed, thieves may have taken the child first, and the child may depend on an older
  * task. */
 static bool show_older(filch_strand *strand)
 {
@@ -88,9 +88,9 @@ void filch_stolen_await(filch_worker *worker, filch_strand *strand)
     filch_count(worker, FILCH_COUNT_suspensions);
     if (has_public)
         filch_parked_add(&worker->parked, strand);
-    /* release [strand-waits]: if this succeeds, the strand belongs to the thread that completes the
-     * child. acquire [task-done]: if not, the child is complete; or it was given back (OFFERED),
-     * and the join takes it itself. */
+    /* release [strand-waits]: on success, the strand belongs to the thread that completes the
+     * child. acquire [task-done]: on failure, the child is complete; or it was given back
+     * (OFFERED), and the join takes it itself. */
     if (state == FILCH_TASK_DONE || (state & FILCH_TASK_OFFERED) ||
         !filch_cas_acq_rel(&child->state, &state, state | FILCH_TASK_AWAITED))
         worker->next = strand;

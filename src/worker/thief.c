@@ -14,7 +14,7 @@ static filch_link *take_half(filch_worker *worker, filch_queue *from, filch_queu
 
     if (rest) {
         filch_queue_push_list(to, rest);
-        /* A sleeper that looked meanwhile found them in neither queue. */
+        /* A worker that looked before its sleep may have found them in neither queue. */
         filch_pool_notify(worker->pool, worker);
     }
     return first;
@@ -35,8 +35,8 @@ static bool is_given_back(filch_worker *worker, filch_slot *task)
     return true;
 }
 
-/* Take what another worker has besides the strand that it runs: ready strands (to take one over is
- * to mug it, in the words of ProWS), jobs, tasks of parked strands. */
+/* Take work of another worker, except tasks of the strand that it runs: ready strands, jobs, or
+ * tasks of parked strands. (ProWS calls it mugging to take over a ready strand.) */
 static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
 {
     filch_link *link;

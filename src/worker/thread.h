@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a pool's threads get when they start: a name, CPUs, a signal stack and the user's hooks.
+ * Set up a pool's threads when they start: a name, CPUs, a signal stack and the user's hooks.
  */
 #ifndef FILCH_WORKER_THREAD_H
 #define FILCH_WORKER_THREAD_H
@@ -10,8 +10,8 @@
 void filch_thread_start(filch_worker *worker, filch_overflow *overflow);
 void filch_thread_stop(filch_worker *worker, filch_overflow *overflow);
 
-/* By a thread of the pool that is not a worker, when it starts: set its name, and let it use all
- * CPUs of the pool, whichever thread started it. */
+/* By a new thread of the pool that is not a worker: set its name, and let it use all CPUs of the
+ * pool. Otherwise it would inherit those of its starter. */
 void filch_thread_assist(const filch_pool *pool);
 
 #endif

@@ -31,7 +31,7 @@ void filch_timers_init(filch_timers *timers)
     filch_lock_init(&timers->lock);
     filch_wheel_init(&timers->wheel, 0);
     timers->watcher = NULL;
-    /* relaxed: nobody else knows them yet. */
+    /* relaxed: no other thread knows the timers yet. */
     filch_store_relaxed(&timers->next_ns, FILCH_NEVER_NS);
     filch_store_relaxed(&timers->watched_ns, FILCH_NEVER_NS);
 }
@@ -41,7 +41,7 @@ bool filch_timer_start(filch_timers *timers, filch_timer *timer, uint64_t deadli
     uint64_t tick = tick_of(deadline_ns);
 
     filch_lock_acquire(&timers->lock);
-    /* An empty wheel may have stood still for long: a new entry would start on a high level. */
+    /* An empty wheel may not have advanced for long: a new entry would start on a high level. */
     if (filch_wheel_next(&timers->wheel) == FILCH_WHEEL_NEVER)
         filch_wheel_advance(&timers->wheel, filch_clock_ns() >> TICK_SHIFT);
     filch_wheel_insert(&timers->wheel, &timer->entry, tick);
@@ -57,8 +57,8 @@ void filch_timer_stop(filch_timers *timers, filch_timer *timer)
 {
     filch_lock_acquire(&timers->lock);
     filch_wheel_remove(&timers->wheel, &timer->entry);
-    /* next_ns stays: at worst a worker wakes up for nothing, and stopping needs no search for the
-     * next timer. */
+    /* Leave next_ns as it is: stopping then needs no search for the next timer. At worst a worker
+     * wakes up in vain. */
     filch_lock_release(&timers->lock);
 }
 

@@ -3,10 +3,10 @@
  * The timers of a pool: a wheel under a lock, and one idle worker that watches it.
  *
  * A worker that goes to sleep calls filch_timers_watch. If a timer is due before the current
- * watcher wakes up, it becomes the watcher and sleeps with a time-out. Awake workers look at the
- * clock when their own queues are empty. A thread that starts a timer which is due before the
- * watcher wakes up must make sure that it is watched: it goes to sleep itself, or wakes a worker.
- * README.md says why no timer is lost, and lists the edge.
+ * watcher wakes up, the worker becomes the watcher and sleeps with a time-out. Awake workers look
+ * at the clock when their own queues are empty. If a thread starts a timer that is due before the
+ * watcher wakes up, it must make sure that the timer is watched. It goes to sleep itself, or wakes
+ * a worker. README.md says why no timer is lost, and lists the edge.
  *
  * A tick is 16 us: a timer is late by one tick at most, plus the time to wake a worker.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wake a worker: take the seat of a sleeping one and call its thread, or start the thread.
+ * Wake a worker: take the seat of a sleeping worker and call its thread, or start the thread.
  *
  * src/sleep/README.md has the protocol: which thread may take a seat, and why no task waits while a
  * worker sleeps.
@@ -20,7 +20,7 @@ static bool call(filch_pool *pool, filch_worker *worker)
     worker->has_thread = true;
     /* relaxed: a count. */
     filch_fetch_add_relaxed(&pool->thread_count, 1);
-    /* In the child of a fork() made by a task that goes on to fork tasks, start no thread: once the
+    /* A task may call fork(), and go on to fork tasks in the child. Start no thread there: once the
      * task has returned, the pool is rebuilt, and the thread would still use it. */
     if (filch_pool_is_alive(pool) && !filch_fault(FILCH_FAULT_THREAD) &&
         pthread_create(&worker->thread, NULL, filch_worker_main, worker) == 0) {
@@ -34,7 +34,7 @@ static bool call(filch_pool *pool, filch_worker *worker)
     return false;
 }
 
-/* The seat has no thread, and gets none any more. Guests may still take it. */
+/* The seat has no thread, and will not get one. Guests may still take it. */
 static void vacate(filch_pool *pool, unsigned seat)
 {
     /* relaxed: a count. */

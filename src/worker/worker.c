@@ -11,7 +11,7 @@
 #include "worker/thread.h"
 
 /* A searcher asks for work after this many rounds without any. A question costs the victim a cache
- * miss, and is not needed if work comes in the next moment. */
+ * miss, and is not needed if work comes at once. */
 #define ROUNDS_BEFORE_ASKING 6
 
 static _Thread_local const filch_visit *self_visit;
@@ -40,8 +40,8 @@ filch_worker *filch_worker_self_in(const filch_pool *pool)
 
 /* ---- search ---------------------------------------------------------------------------------- */
 
-/* A searcher has found work. Other workers may have counted on it: to take what they published (and
- * perhaps took back since), or to become the lookout. */
+/* A searcher has found work. Other workers may have counted on it: to take tasks that they
+ * published (and perhaps took back since), or to become the lookout. */
 static void stop_searching(filch_worker *worker)
 {
     if (filch_sleep_found(&worker->pool->sleep))
@@ -95,8 +95,8 @@ static void pass_on(filch_worker *worker)
 
 /* ---- a pool's thread ------------------------------------------------------------------------- */
 
-/* After a sleep nothing is in this core's caches. Prefetch what the first task needs, so that these
- * cache misses overlap. */
+/* After a sleep this core's caches are cold. Prefetch the data that the first task needs, so that
+ * these cache misses overlap. */
 static void fetch_cold(filch_worker *worker)
 {
     /* relaxed: a guess. */
@@ -123,7 +123,7 @@ void *filch_worker_main(void *argument)
     filch_overflow overflow;
     set_self(&visit);
     if (pool->options.on_start) {
-        /* The hook may take long, or wait for a task that another worker must run. So nobody may
+        /* The hook may take long, or wait for a task that another worker must run. So no thread may
          * count on this worker meanwhile. */
         if (searching)
             stop_searching(worker);
@@ -154,7 +154,7 @@ void *filch_worker_main(void *argument)
         uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
         bool is_lookout = filch_lookout_begin(worker);
         if (!filch_worker_look_once_more(worker, may_run)) {
-            /* As a thread from outside: another thread may hold the seat by now. */
+            /* Act as a thread from outside: another thread may hold the seat by now. */
             set_self(NULL);
             filch_pool_refuse(pool, 0);
             set_self(&visit);
@@ -162,7 +162,7 @@ void *filch_worker_main(void *argument)
         filch_pool_gave_seat(pool); /* filch_pool_destroy ends a thread only in its bed */
         filch_count(worker, FILCH_COUNT_sleeps);
         /* Return memory to the system, unless others count on the lookout's looks. relaxed: a hint;
-         * a call that this load misses, filch_worker_sleep sees. */
+         * filch_worker_sleep sees a call that this load misses. */
         while (!is_lookout && filch_strands_trim(&pool->strands) &&
                filch_load_relaxed(&worker->seat.bed) == FILCH_BED_EMPTY &&
                !filch_timers_are_due(&pool->timers))
@@ -190,7 +190,7 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     bool is_guest = filch_worker_self_in(pool) != worker;
 
     /* If this thread holds the seat already, an outer loop on this stack goes on when we return.
-     * Save what belongs to it. */
+     * Save the outer loop's variables. */
     filch_context native = worker->native;
     /* relaxed: own variable. */
     filch_strand *outer_strand = filch_load_relaxed(&worker->strand);
@@ -217,9 +217,9 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     while (strand) {
         filch_worker_run(worker, strand);
         bool is_over = job && (worker->has_waited || filch_job_is_done(job));
-        /* Pass the next strand on if the guest leaves. Also if the strand belongs to another
-         * filch_run: by a rare race the guest has completed a task that this strand waited for.
-         * relaxed: the strand is ours. */
+        /* Pass the next strand on if the guest leaves. Also do so if the strand belongs to another
+         * filch_run: by a rare race the guest may have completed a task that this strand waited
+         * for. relaxed: the strand is ours. */
         if (worker->next && job &&
             (worker->has_waited || filch_load_relaxed(&worker->next->root) != job))
             pass_on(worker);
@@ -237,7 +237,7 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
     /* Thieves that looked meanwhile did not see the public tasks of the outer strand. */
     if (outer_strand && filch_strand_has_public(outer_strand))
         filch_pool_notify(pool, worker);
-    /* In a hook there is no outer strand: the caller will block, and does not come to its loop. */
+    /* In a hook there is no outer strand: the caller will block, and will not come to its loop. */
     if (!is_guest && !outer_strand)
         filch_worker_pay_watch(worker);
     if (is_guest) {

@@ -2,12 +2,12 @@
 /*
  * A worker: a seat in the pool and, most of the time, a thread that acts as it.
  *
- * The thread's own stack runs the loop. Tasks run on strands, which the loop enters and which leave
- * back to it. So the loop never moves to another thread, and a strand is handed to others only when
- * no thread stands on its stack any more.
+ * The thread's own stack runs the loop. Tasks run on strands. The loop enters a strand, and the
+ * strand leaves back to the loop. So the loop never moves to another thread, and a strand is handed
+ * over only when no thread uses its stack any more.
  *
- * A thread from outside that calls filch_run is a guest: it takes a free seat and acts as that
- * worker until its job is complete, or nothing of it is left to help with. README.md has the loop.
+ * A thread from outside that calls filch_run is a guest. It takes a free seat and acts as that
+ * worker until its job is complete, or no task of the job is left to steal. README.md has the loop.
  */
 #ifndef FILCH_WORKER_WORKER_H
 #define FILCH_WORKER_WORKER_H
@@ -62,7 +62,7 @@ enum filch_leave {
     FILCH_LEAVE_TO_YIELD,  /* can go on, after the others */
 };
 
-/* The holder of a seat is the one thread that acts as the worker: its own thread, or a guest. */
+/* The holder of a seat is the thread that acts as the worker: its own thread, or a guest. */
 struct filch_worker {
     /* Constant after creation; read by any thread. */
     filch_pool *pool;
@@ -81,26 +81,26 @@ struct filch_worker {
     FILCH_ATOMIC(filch_strand *) shelf; /* a free strand, for any worker that gets none elsewhere */
     filch_queue ready;       /* strands that its tasks resumed; any worker may take them */
     filch_queue spawned;     /* jobs that its tasks spawned; any worker may take them */
-    filch_atomic_u32 rounds; /* how often it has looked for something to run */
-    filch_parked parked;     /* strands that left here to wait, with tasks to steal */
+    filch_atomic_u32 rounds; /* how often it has looked for a strand to run */
+    filch_parked parked;     /* strands that left their stack here to wait, with tasks to steal */
     /* Of the worker's own thread, not of a guest; NULL: none yet. source.h */
     FILCH_ATOMIC(filch_source *) source;
 
     /* The holder only. */
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
-    /* Run this strand before anything else. A waker may set it while it holds the seat. */
+    /* Run this strand before all others. A waker may set it while it holds the seat. */
     filch_strand *next;
-    filch_strand *spare;    /* a free one, for the next task; NULL while nobody holds the seat */
+    filch_strand *spare;    /* a free strand, for the next task; NULL while the seat is free */
     enum filch_leave leave; /* why the strand left, */
     void *waits_for;        /* and what for: a filch_slot or a filch_job */
-    /* A strand has left to wait or yield. A guest leaves then, since only another worker may be
-     * able to run what that strand waits for. */
+    /* A strand has left to wait or yield. A guest leaves then, since perhaps only another worker
+     * can run the task that this strand waits for. */
     bool has_waited;
     /* It started a timer or an operation, or stopped watching: filch_worker_pay_watch. */
     bool owes_watch;
     bool is_visited; /* the holder is a guest, which has no source */
     filch_glimpse glimpses[FILCH_GLIMPSES];
-    filch_magazine free; /* more free strands; empty while nobody holds the seat */
+    filch_magazine free; /* more free strands; empty while the seat is free */
     void *root;          /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
     unsigned spin_halvings; /* its spin time is 1 / 2^spin_halvings of the longest: spin.h */
@@ -150,7 +150,7 @@ struct filch_pool {
 
     /* fork(): worker/pool.c. */
     filch_atomic_u32 *alive; /* on a page of its own, which the kernel clears in a forked child */
-    pid_t process;           /* where it does not: the process the pool belongs to; else 0 */
+    pid_t process;           /* if the kernel does not clear it: the process of the pool; else 0 */
     unsigned generation;     /* how often the pool was rebuilt in forked children */
 };
 
@@ -166,8 +166,8 @@ static inline void filch_count(filch_worker *worker, enum filch_counter counter)
 
 /* ---- worker.c -------------------------------------------------------------------------------- */
 
-/* A seat that a thread holds. Its seats form a list on its stack: a task of one pool may run a job
- * in another pool, and so on. */
+/* A seat that a thread holds. The seats of a thread form a list on its stack, since a task of one
+ * pool may run a job in another pool. */
 typedef struct filch_visit {
     filch_worker *worker;
     const struct filch_visit *outer;
@@ -183,31 +183,32 @@ filch_worker *filch_worker_self_in(const filch_pool *pool);
 void *filch_worker_main(void *worker);
 
 /*
- * Act as `worker`, whose seat the caller has taken: run `job` and help with what it forks until it
- * is complete, or there is nothing to help with. With job NULL: run what is queued until nothing is
- * found. Returns false if there was no memory for a strand to run it on.
+ * Act as `worker`, whose seat the caller has taken. Run `job` and the tasks that it forks until it
+ * is complete, or no such task is left. With job NULL, run queued work until none is found. Returns
+ * false if there was no memory for a strand to run the job on.
  */
 bool filch_worker_visit(filch_worker *worker, filch_job *job);
 
 /* ---- run.c ----------------------------------------------------------------------------------- */
 
-/* Leave the strand, on whose stack the caller is; returns when it is resumed. */
+/* Leave the strand, on whose stack the caller runs. Returns when the strand is resumed. */
 void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what);
 
-/* Can a task on this strand wait by leaving it? False, also for NULL: it blocks the thread. */
+/* Can a task on this strand wait by leaving it? False, also for NULL: the task blocks its
+ * thread. */
 bool filch_strand_can_leave(const filch_strand *strand);
 
 /* Wait until `job` is done: on a strand by leaving it, otherwise by blocking the thread. */
 void filch_worker_wait(filch_job *job);
 
-/* The worker may have left a timer or its source unwatched, and will not sleep or poll soon: let
- * another worker watch. README.md */
+/* The worker may have left a timer or its source unwatched, and will not sleep or poll soon. Let
+ * another worker watch: README.md. */
 void filch_worker_pay_watch(filch_worker *worker);
 
 /* ---- stolen.c -------------------------------------------------------------------------------- */
 
-/* By a join whose child was stolen, on the forker's strand: returns when the child is complete, or
- * was given back (only with a shared deque). Polls for a short while, then leaves the strand. */
+/* By a join whose child was stolen, on the forker's strand. Polls for a short while, then leaves
+ * the strand. Returns when the child is complete, or was given back (only with a shared deque). */
 void filch_stolen_wait(filch_strand *strand, filch_slot *child);
 
 /* ---- find.c ---------------------------------------------------------------------------------- */
@@ -221,14 +222,14 @@ void filch_pool_fire_timers(filch_pool *pool);
  * be NULL. */
 void filch_pool_notify(filch_pool *pool, filch_worker *worker);
 
-/* The same for one strand, which is handed to the woken worker directly: that worker need not look
- * for it, and does not count as a searcher. False: no worker sleeps, or one searches; the strand is
- * still the caller's. */
+/* The same for one strand, which is handed to the woken worker directly. That worker need not look
+ * for the strand, and does not count as a searcher. False: no worker sleeps, or one searches; the
+ * strand is still the caller's. */
 bool filch_pool_hand_over(filch_pool *pool, filch_strand *strand);
 
 /* ---- look.c ---------------------------------------------------------------------------------- */
 
-/* Is anything queued: strands that can go on, jobs, or tasks of waiting strands? */
+/* Are strands that can go on, jobs, or tasks of waiting strands queued? */
 bool filch_pool_has_queued(filch_pool *pool);
 
 /* By a thread that has given up its seat: wake a worker if there is work. */
@@ -258,12 +259,12 @@ void filch_strand_resume(filch_strand *strand);
 bool filch_pool_may_have_threads(filch_pool *pool);
 
 /*
- * By a thread from outside that will wait for something in the pool. If the pool can start no
- * threads, this does queued work and fires timers. Returns after how many nanoseconds to call it
- * again; FILCH_NEVER_NS: not needed, the pool has threads, or the caller is in a task.
+ * By a thread from outside that will wait for an event in the pool. If the pool can start no
+ * threads, do queued work and fire timers. Returns after how many nanoseconds to call it again;
+ * FILCH_NEVER_NS: not needed, since the pool has threads or the caller is in a task.
  *
  * It must be called again: other threads may start timers, or find that no thread can be started.
- * They cannot tell the threads that already wait.
+ * They cannot notify the threads that already wait.
  */
 uint64_t filch_pool_help(filch_pool *pool);
 
@@ -279,7 +280,7 @@ bool filch_pool_is_alive(const filch_pool *pool);
 /* After a push of a seat: tell filch_pool_destroy, if it waits for seats. */
 void filch_pool_gave_seat(filch_pool *pool);
 
-/* Is FILCH_VERBOSE set, and not "0"? Then the pool reports what it chose, on stderr. */
+/* Is FILCH_VERBOSE set, and not "0"? Then the pool reports its choices on stderr. */
 bool filch_is_verbose(void);
 
 #endif
