@@ -67,8 +67,8 @@ void filch_context_fini(filch_context *c)
 #endif
 }
 
-/* ThreadSanitizer keeps a call stack per context. The function that switches must not be on it, or
- * its exit would be counted on the other context's call stack. */
+/* ThreadSanitizer keeps a call stack per context. The function that switches must not be on it: its
+ * exit would be counted on the other context's call stack. */
 __attribute__((noinline, no_sanitize("thread"))) void filch_context_switch(filch_context *from,
                                                                            filch_context *to)
 {
@@ -78,9 +78,9 @@ __attribute__((noinline, no_sanitize("thread"))) void filch_context_switch(filch
 #endif
 #ifdef FILCH_TSAN
     from->fiber = __tsan_get_current_fiber();
-    /* Everything this thread did before the switch happens before everything it does on the other
-     * stack. If a strand moves to another thread, only the edges of src/fork/README.md and
-     * src/wait/README.md order it, and those are checked. */
+    /* Flag 0: all that this thread did before the switch happens before all that it does on the
+     * other stack. If a strand moves to another thread, only the edges of src/fork/README.md and
+     * src/wait/README.md order it. ThreadSanitizer checks those. */
     __tsan_switch_to_fiber(to->fiber, 0);
 #endif
     filch_switch(&from->sp, to->sp);
@@ -91,7 +91,7 @@ __attribute__((no_sanitize("thread"))) void filch_context_arrive(filch_context *
 {
     (void)self;
 #ifdef FILCH_ASAN
-    /* Learns the bounds of a thread's own stack, when the thread enters a strand. */
+    /* When a thread enters a strand, this learns the bounds of the thread's own stack. */
     __sanitizer_finish_switch_fiber(self->fake_stack, &self->came_from->stack_low,
                                     &self->came_from->stack_bytes);
 #endif

@@ -3,7 +3,8 @@
  * A place to switch to: a stack that is not running, with its registers on top.
  *
  * The switch saves everything that the C calling convention preserves over a call: the callee-saved
- * registers and the floating-point modes. Sanitizers and valgrind are told about the stacks.
+ * registers and the floating-point modes. The functions here also tell sanitizers and valgrind
+ * about the stacks.
  */
 #ifndef FILCH_STRAND_CONTEXT_H
 #define FILCH_STRAND_CONTEXT_H

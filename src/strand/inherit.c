@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thief reads the bindings of the strand that it stole from, while that strand goes on binding
- * and unbinding. Hence the lock. The bindings that hold for the stolen task cannot be unbound
- * before it is joined. So the thief may keep the pointer to the innermost of them.
+ * and unbinding. Hence the lock. Bindings that hold for the stolen task cannot be unbound before
+ * the task is joined. So the thief may keep a pointer to the innermost of them.
  */
 #include "strand/inherit.h"
 

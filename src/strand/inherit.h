@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a task inherits from the task that forked or spawned it: its scope, its shield from
- * cancellation, its local values.
+ * Inheritance: a task gets its scope, its shield from cancellation and its local values from the
+ * task that forked or spawned it.
  */
 #ifndef FILCH_STRAND_INHERIT_H
 #define FILCH_STRAND_INHERIT_H
 
 #include "strand/strand.h"
 
-/* Prepare `strand` to run the task stolen from slot `task`: it inherits everything that was in
- * force at the fork. */
+/* Prepare `strand` to run the task stolen from slot `task`, which inherits all that was in force at
+ * the fork. */
 void filch_strand_inherit(filch_strand *strand, filch_slot *task);
 
 /* The innermost binding that holds for the code with the frame `f`, or NULL. `outer` leads to the

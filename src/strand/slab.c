@@ -15,9 +15,9 @@
 #define VALGRIND_STACK_REGISTER(low, high) ((void)(low), (void)(high))
 #endif
 
-/* A function with a large frame must not step over the guard. Compilers that probe the stack do so
- * every page, on aarch64 every 64 KiB. On x86-64 much code is compiled without probes, and any code
- * may run on a strand. */
+/* A function with a large frame must not step over the guard. Compilers that probe the stack touch
+ * every page, on aarch64 one byte per 64 KiB. On x86-64 much code is compiled without probes, and
+ * any code may run on a strand. */
 #define GUARD_BYTES ((size_t)64 << 10)
 
 /* The least room for slots. A strand with a small stack fits in one region. */
@@ -71,7 +71,7 @@ static void withdraw(filch_slab_list *list, filch_slab *slab)
     *(slab->next ? &slab->next->previous : &list->last) = slab->previous;
 }
 
-/* Insert behind the first, which stays first until all its strands are used. */
+/* Insert the slab behind the first, which stays first until all its strands are used. */
 static void enlist_new(filch_slabs *slabs, filch_slab *slab)
 {
     filch_slab **at = slabs->has_new ? &slabs->has_new->next_new : &slabs->has_new;
@@ -276,7 +276,7 @@ filch_strand *filch_slabs_take_new(filch_slabs *slabs)
 
     filch_lock_acquire(&slabs->lock);
     while (!(slab = slabs->has_new)) {
-        /* Release the lock: guards take a microsecond for each strand of the slab. */
+        /* Release the lock: installing guards takes a microsecond for each strand of the slab. */
         filch_slab *bare = slabs->bare;
         unsigned size = slabs->next_size;
         if (bare)
@@ -297,7 +297,7 @@ filch_strand *filch_slabs_take_new(filch_slabs *slabs)
         slabs->has_new = slab->next_new;
     filch_lock_release(&slabs->lock);
 
-    /* The first touch causes a page fault: not under the lock. */
+    /* The first touch causes a page fault, so do it without the lock. */
     filch_strand *strand = strand_at(slabs, slab, i);
     strand->slab = slab;
     strand->id = slab->first_id + i;
@@ -339,9 +339,8 @@ void filch_slabs_give(filch_slabs *slabs, filch_strand *const *strands, unsigned
 
 /* ---- rare ------------------------------------------------------------------------------------ */
 
-/* Take the slab that has been idle for longest off its list. NULL: there are not too many idle
- * slabs. A slab with new strands stays on the list: another thread may take one of them
- * meanwhile. */
+/* Take the slab that has been idle for longest off its list. NULL: not too many slabs are idle.
+ * Slabs with new strands are skipped: another thread may take such a strand meanwhile. */
 static filch_slab *take_idle(filch_slabs *slabs)
 {
     filch_lock_acquire(&slabs->lock);

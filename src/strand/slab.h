@@ -7,9 +7,9 @@
  *                   ^                                  ^
  *                   a multiple of FILCH_REGION_BYTES   and the next; a span is one, or some
  *
- * One guard lies between neighbours: below the stack of one, behind the slots of the other. The
- * slots of a slab's last strand have no guard behind them and need none: a fork compares before it
- * uses a slot, while a call does not check the stack.
+ * One guard is between neighbours: below the stack of one strand, behind the slots of the other.
+ * The slots of a slab's last strand have no guard behind them and need none. Unlike a call, which
+ * does not check the stack, a fork checks the end before it uses a slot.
  *
  * The first slab has one strand. Each further slab has twice as many as the last, up to
  * FILCH_SLAB_MAX. So a pool for one short task stays cheap, and a large pool can return its slabs
@@ -22,8 +22,8 @@
  * A slab with free strands is in one of two lists: `partly`, if other strands of it are busy, or
  * `idle`, if none is. Strands are taken from `partly` first, so that slabs become idle. If many
  * slabs are idle, the pages of some return to the system, and their strands are new again. The
- * guards of such a slab are removed as well, as they cost page tables; the slab is bare until its
- * strands are needed. The pool keeps the address space until it is destroyed: README.md.
+ * guards of such a slab are removed as well, since they cost page tables. The slab is bare until
+ * its strands are needed. The pool keeps the address space until it is destroyed: README.md.
  */
 #ifndef FILCH_STRAND_SLAB_H
 #define FILCH_STRAND_SLAB_H
@@ -101,8 +101,8 @@ bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(struct filch_strand *stra
 void filch_slabs_each(filch_slabs *slabs, void (*visit)(struct filch_strand *strand, void *context),
                       void *context);
 
-/* The id of a strand, found without reading it: another thread may just be making it. Under the
- * lock. */
+/* The id of a strand, found without reading the strand: another thread may just be making it. Under
+ * the lock. */
 unsigned filch_slabs_number(const filch_slabs *slabs, const struct filch_strand *strand);
 
 /* The number of strands that are not new. */

@@ -22,7 +22,7 @@ static size_t round_up(size_t bytes, size_t unit)
 static void init_slots(filch_strand *strand, size_t bytes)
 {
     bytes -= FILCH_HEADER_OFFSET + FILCH_SPLIT_HEADER_BYTES;
-    /* Less two slots that fork may write to when all are in use. */
+    /* Two slots fewer: a fork may write to these when all others are in use. */
     filch_split_init(&strand->split, bytes / sizeof(filch_slot) - 2);
 }
 
@@ -107,7 +107,7 @@ int filch_strands_use(filch_strands *list, const filch_kind *kind, size_t capaci
     list->block = block;
     if (!kind)
         return 0;
-    /* Make one deque now: to learn whether it is possible, or because it is the only one. */
+    /* Make one deque now: to learn whether that is possible, or because all strands share it. */
     void *deque = filch_fault(FILCH_FAULT_MALLOC)
                       ? NULL
                       : aligned_alloc(FILCH_CACHE_LINE, round_up(kind->bytes, FILCH_CACHE_LINE));
@@ -154,9 +154,9 @@ void filch_strands_fini(filch_strands *list)
 
 void filch_strands_rebuild(filch_strands *list)
 {
-    /* The entries of the deques are lost, with their memory: a thread of the parent may have been
-     * about to change it. If there is no memory for a new deque, use the split stack: as at
-     * creation, one strand must exist. */
+    /* Give up the deques with their entries and memory: a thread of the parent may have been about
+     * to change them. If there is no memory for a new deque, use the split stack: as at creation,
+     * one strand must exist. */
     if (list->shared && list->kind->init(list->shared, list->capacity, list->block) != 0) {
         list->kind = NULL;
         list->shared = NULL;
@@ -188,7 +188,8 @@ bool filch_strands_have_free(filch_strands *list)
     return filch_slabs_have_free(&list->slabs);
 }
 
-/* Fill and empty the magazine by halves, so that alternating takes and gives need neither. */
+/* Fill and empty the magazine by halves, so that alternating takes and gives do not reach the
+ * slabs. */
 filch_strand *filch_magazine_take(filch_magazine *magazine, filch_strands *list)
 {
     if (magazine->count == 0)
@@ -248,8 +249,8 @@ bool filch_strand_put_back(filch_slot *task)
         return false;
     /* If the push fails, the task's join finds it. */
     (void)forker->kind->push(forker->deque, task);
-    /* A worker that goes to sleep asks the task's strand before its last look. So either it sees
-     * the task, or the caller, which looks for sleepers next, sees the sleeper. */
+    /* A worker that goes to sleep asks the task's strand before its last look. So either that
+     * worker sees the task; or the caller, which looks for sleepers next, sees that worker. */
     filch_strand_arm(forker);
     return true;
 }

@@ -2,9 +2,9 @@
 /*
  * Strands, and where a pool keeps its free ones.
  *
- * A strand is made when a worker needs a stack and no strand is free. The address remains that of a
- * strand until the pool is destroyed: a thief may look at a strand that ended long ago, and finds
- * it empty. README.md has the states, slab.h the memory.
+ * A strand is made when a worker needs a stack and no strand is free. Its address remains a strand
+ * until the pool is destroyed. So a thief may look at a strand that ended long ago, and finds it
+ * empty. README.md has the states, slab.h the memory.
  */
 #ifndef FILCH_STRAND_STRAND_H
 #define FILCH_STRAND_STRAND_H
@@ -25,14 +25,15 @@ struct filch_binding;
 struct filch_strand {
     filch_split split;
 
-    /* Every wait reads the following members; hardly anything changes them. */
+    /* Every wait reads the following members, which hardly ever change. */
 
-    /* For pools with another kind of deque, where all forks and joins are slow; otherwise both are
-     * NULL. Constant. */
+    /* Only in pools with another kind of deque, where all forks and joins are slow; otherwise NULL.
+     * Constant. */
     const filch_kind *kind;
     void *deque;
     filch_pool *pool; /* constant; NULL for a serial strand */
-    /* Of the task that runs here; its forks inherit them: src/wait/scope.h, strand/inherit.c. */
+    /* These belong to the task that runs here, and its forks inherit them: src/wait/scope.h,
+     * strand/inherit.c. */
     struct filch_scope *scope;         /* the scope of the task, or NULL */
     FILCH_ATOMIC(filch_slot *) shield; /* tasks from this slot on are not cancelled */
     FILCH_ATOMIC(struct filch_binding *) locals;
@@ -41,11 +42,11 @@ struct filch_strand {
     /* The filch_run that the work belongs to. Thieves that help only one filch_run read it. */
     FILCH_ATOMIC(void *) root;
 
-    /* One cache line for everything that a wait and its end write: when many strands wait, none of
-     * them is in a cache. `worker` is the worker that runs the strand, or is about to.
-     * [strand-waits] hands it over, src/fork/README.md. */
+    /* One cache line has all that a wait and its end write: when many strands wait, none of them is
+     * in a cache. `worker` is the worker that runs the strand, or is about to. [strand-waits] hands
+     * it over, src/fork/README.md. */
     struct filch_worker *worker __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_wait wait;                     /* what the strand waits for: wait_word.h */
+    filch_wait wait;                     /* the current wait: wait_word.h */
     FILCH_ATOMIC(const char *) waits_at; /* for observers outside; NULL: the strand does not wait */
     filch_link link;                     /* in a queue of ready strands */
     /* While the strand waits and has tasks to steal: src/worker/parked.h. */
@@ -60,9 +61,10 @@ struct filch_strand {
     unsigned open_forks;              /* checked builds: forks without a join */
     /* Operations since its last turn that completed without a wait: src/io/io.c. */
     unsigned at_once;
-    /* Publish nothing: its frame does not tell which slots hold tasks. */
+    /* Do not publish tasks: the frame does not tell which slots hold tasks. */
     bool keeps_all;
-    /* For deques whose entries are claimed: pushes since the last sweep; entries it kept. */
+    /* For deques whose entries are claimed: pushes since the last sweep, and entries that the sweep
+     * kept. */
     size_t pushed, kept;
     unsigned id;
     size_t stack_bytes;
@@ -81,8 +83,8 @@ static inline filch_strand *filch_strand_of(const filch_frame *f)
     return (filch_strand *)FILCH_LIMITS(f);
 }
 
-/* Prefetch what the strand needs to continue, all at once: when many strands wait, none of them is
- * in a cache. Called by the thread that has ended its wait. */
+/* Prefetch all data that the strand needs to continue: when many strands wait, none of them is in a
+ * cache. Called by the thread that has ended the wait. */
 static inline void filch_strand_fetch(const filch_strand *strand)
 {
     const char *stack = strand->context.sp;
@@ -92,7 +94,7 @@ static inline void filch_strand_fetch(const filch_strand *strand)
         __builtin_prefetch(stack + i * FILCH_CACHE_LINE, 1);
 }
 
-/* ---- what thieves do with a strand of any deque kind ----------------------------------------- */
+/* ---- thieves, with any kind of deque --------------------------------------------------------- */
 
 filch_steal_result filch_strand_steal_entry(filch_strand *victim, filch_slot **task);
 
@@ -103,8 +105,8 @@ static inline filch_steal_result filch_strand_steal(filch_strand *victim, filch_
 }
 
 /* Put back a task that was stolen from a deque for all strands, but does not belong to the
- * filch_run that the thief helps. False: its forker waits for it already, and other threads might
- * not find it; the caller must run the task. */
+ * filch_run that the thief helps. False: the forker already waits for the task, and other threads
+ * might not find it. Then the caller must run it. */
 bool filch_strand_put_back(filch_slot *task);
 
 /* Does the strand have a task to steal? */
@@ -114,8 +116,8 @@ static inline bool filch_strand_has_public(filch_strand *strand)
                         : filch_split_has_public(&strand->split);
 }
 
-/* The same before a sleep. If there is no task, ask the owner for one. A deque of another kind is
- * asked first: it then shows everything that was pushed before the request. */
+/* The same before a sleep. If there is no task, ask the owner for one. With a deque of another
+ * kind, ask first: the deque then shows all tasks that were pushed before the request. */
 static inline bool filch_strand_look(filch_strand *strand)
 {
     if (!strand->kind && filch_split_has_public(&strand->split))
@@ -141,7 +143,7 @@ static inline void filch_task_offer(filch_slot *task)
     filch_store_release(&task->state, filch_load_relaxed(&task->state) | FILCH_TASK_OFFERED);
 }
 
-/* Claim a task whose entry is only a hint: its forker may have taken it already, and the slot may
+/* Claim a task whose entry is only a hint. If its forker has already taken that task, the slot may
  * hold another task, which will do as well. False: another thread has claimed it. */
 static inline bool filch_task_claim(filch_slot *task)
 {
@@ -209,11 +211,11 @@ filch_strand *filch_magazine_take(filch_magazine *magazine, filch_strands *list)
 void filch_magazine_give(filch_magazine *magazine, filch_strands *list, filch_strand *strand);
 void filch_magazine_empty(filch_magazine *magazine, filch_strands *list);
 
-/* If free strands hold much memory, return some of it to the system: a bounded amount, so that the
- * caller can look for work in between. Returns whether there may be more. */
+/* If free strands hold much memory, return some of it to the system. The amount is bounded, so that
+ * the caller can look for work in between. Returns whether there may be more. */
 bool filch_strands_trim(filch_strands *list);
 
-/* enter: run the strand; returns when the strand leaves. Another thread may be the next to enter
+/* enter: run the strand; returns when the strand leaves. The next time, another thread may enter
  * it. */
 void filch_strand_enter(filch_strand *strand, filch_context *from);
 void filch_strand_leave(filch_strand *strand);

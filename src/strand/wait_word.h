@@ -20,10 +20,10 @@
  *     OPEN, parked or not ----> NUDGED -----> ENDED, TO_TRY    the waiter retries by itself, unless
  *                                                              the wait is claimed or ended first
  *
- * The first thread that claims or ends a wait has it. Others are late and do nothing. Each wait has
- * its own turn, so a thread that is late for this wait cannot end the next one. The word of a
- * strand is in its header, which stays mapped until the pool is destroyed. So a thread that knows a
- * strand and a turn may try to end that wait at any time.
+ * The first thread that claims or ends a wait owns it. Other threads are late and do nothing. Each
+ * wait has its own turn, so a thread that is late for this wait cannot end the next one. The word
+ * of a strand is in its header, which stays mapped until the pool is destroyed. So a thread that
+ * knows a strand and a turn may try to end that wait at any time.
  *
  * Edges
  *   strand-waits    filch_wait_park -> filch_wait_end, filch_wait_claim, filch_wait_finish,
@@ -31,7 +31,7 @@
  *                   carries the strand, its stack and its registers, from its worker to the thread
  *                   that resumes it.
  *   wait-ended      filch_wait_end, filch_wait_finish -> filch_wait_park, filch_wait_try
- *                   carries what was handed over.
+ *                   carries the data that was handed over.
  *   cancel-or-wait  filch_wait_open x filch_wait_cancel
  *                   with the mark of the scope: the canceller finds the wait open, or the waiter
  *                   finds the mark.
@@ -49,7 +49,7 @@ enum filch_wait_phase {
     FILCH_WAIT_ENDED, /* zero: there is no wait */
     FILCH_WAIT_OPEN,
     FILCH_WAIT_CLAIMED,
-    /* Contains the bit of OPEN. The waiter runs, or will, and may end the wait itself. */
+    /* Contains the bit of OPEN. The waiter runs, or will run, and may end the wait itself. */
     FILCH_WAIT_NUDGED,
 };
 
@@ -67,10 +67,10 @@ enum filch_wait_phase {
 #define FILCH_WAIT_TIMED_OUT 4094u
 #define FILCH_WAIT_CANCELLED 4095u
 
-/* What the thread that ends a wait has to do. */
+/* Instructions for the thread that ends a wait. */
 typedef enum filch_wait_result {
-    FILCH_WAIT_LATE,   /* nothing: another thread has ended it */
-    FILCH_WAIT_GOES,   /* nothing: the waiter has not left yet */
+    FILCH_WAIT_LATE,   /* do nothing: another thread has ended it */
+    FILCH_WAIT_GOES,   /* do nothing: the waiter has not left yet */
     FILCH_WAIT_RESUME, /* resume the waiter, which belongs to the caller now */
 } filch_wait_result;
 
@@ -93,7 +93,7 @@ static inline uint64_t filch_wait_open(filch_wait *wait, bool is_cancellable)
 }
 
 /* Called when the waiter has left its stack, or is a thread about to sleep. False: the wait has
- * ended, or was nudged, so continue. After true, the waiter belongs to the thread that ends the
+ * ended, or was nudged, so continue. True: the waiter now belongs to the thread that ends the
  * wait. */
 static inline bool filch_wait_park(filch_wait *wait)
 {
@@ -154,9 +154,9 @@ static inline filch_wait_result filch_wait_finish(filch_wait *wait, uint64_t tur
 }
 
 /*
- * Resume the waiter without a promise, so that it checks for itself what it can have. Until it
- * does, its wait can be claimed and ended like any other. Only for strands: a nudged thread might
- * end its wait by a timeout, and be gone before it is woken.
+ * Resume the waiter without handing anything over; it must try again by itself. Until it does, its
+ * wait can be claimed and ended like any other. Only for strands: a nudged thread might end its
+ * wait by a timeout, and be gone before it is woken.
  */
 static inline filch_wait_result filch_wait_nudge(filch_wait *wait, uint64_t turn)
 {
@@ -171,9 +171,9 @@ static inline filch_wait_result filch_wait_nudge(filch_wait *wait, uint64_t turn
     return word & FILCH_WAIT_PARKED ? FILCH_WAIT_RESUME : FILCH_WAIT_GOES;
 }
 
-/* Called by a resumed waiter. True: the wait has ended, as filch_wait_outcome says; if it was
- * nudged, this call has ended it. False: another thread has claimed the wait and will finish it, so
- * leave again. */
+/* Called by a resumed waiter. True: the wait has ended, as filch_wait_outcome says. A nudged wait
+ * is ended by this call. False: another thread has claimed the wait and will finish it, so leave
+ * again. */
 static inline bool filch_wait_try(filch_wait *wait, uint64_t turn)
 {
     /* acquire [wait-ended] */
@@ -186,9 +186,8 @@ static inline bool filch_wait_try(filch_wait *wait, uint64_t turn)
     return (word & FILCH_WAIT_PHASE) == FILCH_WAIT_ENDED;
 }
 
-/* End the wait of a strand that is being cancelled, if it is in a cancellable wait. Before this
- * call, the caller has set a mark, seq_cst. The strand checks the mark after it has opened a
- * wait. */
+/* End the wait of a strand that is being cancelled, if the wait is cancellable. Before this call,
+ * the caller has set a mark, seq_cst. The strand checks the mark after it has opened a wait. */
 static inline filch_wait_result filch_wait_cancel(filch_wait *wait)
 {
     /* seq_cst [cancel-or-wait] */
@@ -198,7 +197,7 @@ static inline filch_wait_result filch_wait_cancel(filch_wait *wait)
                : FILCH_WAIT_LATE;
 }
 
-/* End the wait of a strand whose tasks no worker can run, if it is in a wait. The caller knows that
+/* End the wait of a strand whose tasks no worker can run, if a wait is open. The caller knows that
  * this is not already the strand's next wait. */
 static inline filch_wait_result filch_wait_refuse(filch_wait *wait)
 {
