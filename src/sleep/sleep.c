@@ -108,8 +108,8 @@ enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *tim
         do {
             filch_futex_wait(&seat->bed, FILCH_BED_ASLEEP, timeout);
             /* acq_rel [called]: get up, unless a call came at the last moment. With a timeout, get
-             * up after any return of the wait: a signal ends it, too, and the caller computes the
-             * time that is left. */
+             * up after any return of the futex wait. A signal ends it, too, and the caller computes
+             * the remaining time. */
             bed = FILCH_BED_ASLEEP;
             if (timeout && filch_cas_acq_rel(&seat->bed, &bed, FILCH_BED_EMPTY))
                 return FILCH_BED_EMPTY;

@@ -9,8 +9,8 @@
  *     +----------------+----------+----------+------------+
  *
  * A sleeper is a free seat: a worker without a running thread. Its thread sleeps, or was never
- * started. The thread that takes a seat off the stack decides what to do with it: a publisher wakes
- * the seat's thread, a caller of filch_run works on the seat itself.
+ * started. A publisher that takes a seat off the stack wakes the seat's thread. A caller of
+ * filch_run that takes a seat acts as that worker itself.
  */
 #ifndef FILCH_SLEEP_SLEEP_H
 #define FILCH_SLEEP_SLEEP_H
@@ -54,7 +54,7 @@ unsigned filch_sleep_searcher_count(filch_sleep *sleep);
 /* Become a searcher, unless there are enough already. */
 bool filch_sleep_search(filch_sleep *sleep, unsigned searcher_limit);
 
-/* Stop being a searcher. Returns whether this was the last one. If so, and there is more to find,
+/* Stop being a searcher. Returns whether the caller was the last searcher. If so, and work is left,
  * another worker should search. */
 bool filch_sleep_found(filch_sleep *sleep);
 
@@ -75,7 +75,7 @@ enum filch_bed_state filch_seat_nap(filch_seat *seat, const struct timespec *tim
 /* Start to sleep elsewhere than in bed. False: another thread has called, so do not sleep. */
 bool filch_seat_go_away(filch_seat *seat);
 
-/* Stop sleeping elsewhere. FILCH_BED_EMPTY: no thread has called; then as after a nap. */
+/* Stop sleeping elsewhere. Returns as filch_seat_nap. FILCH_BED_EMPTY: no thread has called. */
 enum filch_bed_state filch_seat_come_back(filch_seat *seat);
 
 /* Wake the thread of a seat that was taken off the stack. `call` is FILCH_BED_CALLED or
