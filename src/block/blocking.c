@@ -3,7 +3,8 @@
  * Threads for calls that block, in lanes. README.md has the states of a call, and why none is lost.
  *
  * A lane is a queue under a lock, and threads that take calls from it. A call is on the stack of
- * the task that makes it. It is touched under the lock, or by the thread that runs it:
+ * the task that makes it. Only the thread that runs the call touches it without the lock. Its
+ * states:
  *
  *     QUEUED --- a thread takes it ---> RUNNING --- fn returns ---> DONE: its task goes on
  *        |
@@ -21,7 +22,7 @@
 #include <filch/scope.h>
 #include <stdlib.h>
 
-/* As many as filch_lane has. */
+/* The number of lanes in filch_lane. */
 #define LANE_COUNT (FILCH_LANE_NAMES + 1)
 
 static const unsigned thread_limits[LANE_COUNT] = {
@@ -35,7 +36,7 @@ typedef enum call_state { CALL_QUEUED, CALL_RUNNING, CALL_DONE } call_state;
 
 typedef struct call call;
 struct call {
-    filch_link link; /* first: in the queue it is the call */
+    filch_link link; /* first: a link in the queue is the call */
     int (*fn)(void *arg);
     void *arg;
     int result;
@@ -58,7 +59,7 @@ typedef struct lane {
 } lane;
 
 typedef struct offload {
-    filch_part part; /* first: in the pool it is the part */
+    filch_part part; /* first: the pool has a pointer to it */
     lane lanes[LANE_COUNT];
 } offload;
 
@@ -77,7 +78,7 @@ static call *take(lane *l)
     return c;
 }
 
-/* Run the call. Under the lock, which is released meanwhile. */
+/* Run the call. Under the lock, which is released while the call runs. */
 static void make_call(lane *l, call *c)
 {
     filch_wakes wakes = {NULL, NULL};
@@ -145,7 +146,7 @@ static void *serve(void *argument)
     filch_store_relaxed(&l->alive, l->thread_count);
     filch_futex_wake(&l->alive, 1);
     filch_lock_release(&l->lock);
-    /* Each thread joins the one that ended before it; end_lane joins the last. */
+    /* Each thread joins the thread that ended before it; end_lane joins the last. */
     if (has_previous)
         pthread_join(previous, NULL);
     return NULL;
@@ -226,7 +227,7 @@ static offload *get_offload(filch_pool *pool)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* Under the lock. False: the lane has no thread, so none would take the call. */
+/* Under the lock. False: the lane has no thread that could take the call. */
 static bool queue_call(lane *l, call *c)
 {
     c->link.next = NULL;
@@ -273,7 +274,8 @@ static call_state wait_for_end(filch_frame *f, lane *l, call *c, uint64_t deadli
         filch_waiting_drop(&waiting);
     else
         outcome = filch_waiting_wait(&waiting, deadline_ns);
-    /* Also when the call is done: the thread must have released the lock. */
+    /* Take the lock also when the call is done: the thread must have released it before the call is
+     * freed. */
     filch_lock_acquire(&l->lock);
     c->waiting = NULL;
     call_state state = c->state;
@@ -308,7 +310,7 @@ int filch_blocking_until(filch_frame *f, filch_lane which, int (*fn)(void *arg),
     if (!is_queued)
         return fn(arg);
     if (wait_for_end(f, l, &c, deadline_ns) == CALL_RUNNING) {
-        /* The call uses our memory: wait for its end in any case. */
+        /* The call uses this task's memory: wait for its end in any case. */
         filch_frame *shield = filch_shield(f);
         wait_for_end(f, l, &c, FILCH_NEVER_NS);
         filch_unshield(f, shield);
