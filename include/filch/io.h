@@ -15,7 +15,7 @@
  * task has forked. Each call takes the frame `f` of the calling task: FILCH_HERE in a FILCH_TASK,
  * or the argument of a scope's task. On a plain thread, pass NULL: the call blocks that thread.
  *
- * What a call returns
+ * Results
  *   - What the system call of that name returns, or -errno. errno is not used.
  *   - Like the system call it may do less than asked for. Calls that end in _all do not.
  *   - No call fails with -EINTR.
