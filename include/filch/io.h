@@ -169,7 +169,7 @@ FILCH_API ssize_t filch_op_run(filch_frame *f, filch_op *op, uint64_t deadline_n
  *   - with NULL for f: the operation is carried out at once;
  *   - if the operation reads or writes at the position of a file, or writes to a device, and has to
  *     wait: such operations keep their order;
- *   - where there is no thread, or no memory.
+ *   - where there is no memory.
  */
 FILCH_API int filch_op_start(filch_frame *f, filch_op *op);
 

@@ -22,9 +22,14 @@
  * Nothing is global. Any number of pools may exist. Any thread may use any of them, also a task of
  * another pool.
  *
- * The pool starts threads when there is work for them. They sleep in the kernel while there is
- * none. A thread that calls filch_run takes the seat of an idle worker, if there is one, and does
- * the work itself. So a pool is never busier than its number of workers.
+ * A pool has one thread from the beginning, and starts others when there is work for them. They
+ * sleep in the kernel while there is none. A thread that calls filch_run takes the seat of an idle
+ * worker, if there is one, and does the work itself. So a pool is never busier than its number of
+ * workers.
+ *
+ * If the process can start no further thread, there is less parallelism. No task is lost, and no
+ * task waits for another pool, or for a thread of the program, to go on. The pool tries again after
+ * a while, when there is work: after a millisecond first, then less often, up to once a second.
  */
 #ifndef FILCH_POOL_H
 #define FILCH_POOL_H
@@ -85,9 +90,9 @@ typedef struct filch_options {
     bool report_overflow; /* print the strand whose stack overflowed: installs a SIGSEGV handler */
     const char *name;     /* of the threads, with their number; NULL: "filch" */
 
-    /* Called in each thread of the pool when it starts and when it ends. on_start may run tasks of
-     * the pool: while it waits for them in filch_run, its worker runs others, too. While it waits
-     * for anything else, its worker does nothing. on_stop must not use the pool. */
+    /* Called in each thread of the pool before it first works, and when it ends. on_start may run
+     * tasks of the pool: while it waits for them in filch_run, its worker runs others, too. While
+     * it waits for anything else, its worker does nothing. on_stop must not use the pool. */
     void (*on_start)(void *context, unsigned worker_index);
     void (*on_stop)(void *context, unsigned worker_index);
     void *hook_context;
@@ -106,6 +111,7 @@ typedef struct filch_options {
  *   -E2BIG    the options come from a newer header and use members that this library does not know
  *   -ENOEXEC  the caller was compiled against another layout of strands
  *   -ENOMEM
+ *   -EAGAIN   the process cannot start a single thread; or another error of pthread_create
  *
  * Environment variables replace defaults:
  *   FILCH_WORKERS  the number of workers
@@ -132,6 +138,7 @@ FILCH_API unsigned filch_pool_worker_count(const filch_pool *pool);
  * Returns 0, or
  *   -EINVAL      no pool, or no function
  *   -EOWNERDEAD  the caller is a task of this pool that has called fork(), and this is the child
+ *   -EAGAIN      in the child of a fork(): the process cannot start a single thread
  *   -ENOMEM      in on_start, before there is a stack to run the task on
  */
 FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
@@ -139,11 +146,7 @@ FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
 /*
  * Let the pool run fn(f, arg) some time; does not wait. From any thread.
  *
- * If the process cannot start a single thread, the caller runs the task before filch_submit
- * returns. If that task waits, threads in filch_run, filch_pool_wait or a scope of this pool run
- * the rest.
- *
- * Returns 0, or -EINVAL, -EOWNERDEAD as above, -ENOMEM.
+ * Returns 0, or -EINVAL, -EOWNERDEAD, -EAGAIN as above, -ENOMEM.
  */
 FILCH_API int filch_submit(filch_pool *pool, filch_fn *fn, void *arg);
 

@@ -33,7 +33,7 @@ static void serve(filch_strand *strand, uint32_t count)
     bool is_published = false;
     do {
         is_published |= filch_split_publish(split, count);
-        if (filch_sleep_idle_count(&pool->sleep) > filch_split_public_count(split)) {
+        if (filch_pool_idle_count(pool) > filch_split_public_count(split)) {
             filch_split_arm(split);
             break;
         }
@@ -93,7 +93,7 @@ bool filch_is_wanted(filch_frame *f)
         filch_serve_deque(strand);
     size_t public_count =
         strand->kind ? strand->kind->size_hint(strand->deque) : filch_split_public_count(split);
-    if (filch_sleep_idle_count(&strand->worker->pool->sleep) > public_count)
+    if (filch_pool_idle_count(strand->worker->pool) > public_count)
         return true;
     /* The request was answered meanwhile: go back to fast forks and joins. */
     if (!strand->kind)

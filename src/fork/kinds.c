@@ -36,7 +36,7 @@ __attribute__((noinline)) void filch_serve_deque(filch_strand *strand)
     /* acq_rel [asked] */
     filch_exchange_acq_rel(&strand->split.asked, 0);
     size_t count = strand->kind->size_hint(strand->deque);
-    if (filch_sleep_idle_count(&pool->sleep) > count)
+    if (filch_pool_idle_count(pool) > count)
         filch_strand_arm(strand);
     if (count == 0)
         return;

@@ -171,20 +171,18 @@ filch_source *filch_io_source(filch_io *io, filch_worker *worker)
     return source;
 }
 
-bool filch_io_move_to_thread(filch_frame *f, filch_strand *strand)
+void filch_io_move_to_thread(filch_frame *f, filch_strand *strand)
 {
     while (strand->worker->is_visited) {
-        if (!filch_pool_may_have_threads(strand->pool))
-            return false;
         filch_publish_all(f);
         filch_worker_leave(strand, FILCH_LEAVE_TO_YIELD, NULL);
     }
-    return true;
 }
 
 filch_uring *filch_io_uring(filch_frame *f, filch_strand *strand)
 {
-    filch_io *io = filch_io_move_to_thread(f, strand) ? filch_io_get(strand->pool) : NULL;
+    filch_io_move_to_thread(f, strand);
+    filch_io *io = filch_io_get(strand->pool);
     filch_source *source = io ? filch_io_source(io, strand->worker) : NULL;
     return source && filch_source_is_uring(source) ? (filch_uring *)source : NULL;
 }

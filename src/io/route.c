@@ -18,7 +18,6 @@ typedef struct launch {
 
     /* Set by prepare. */
     bool is_prepared;
-    bool has_thread;     /* a thread of the pool runs the strand */
     bool has_ring;       /* and `source` is its ring */
     bool moves_position; /* filch_op_moves_position */
     bool is_to_device;
@@ -53,7 +52,7 @@ static void prepare(launch *l)
     filch_op *op = l->op;
 
     l->is_prepared = true;
-    l->has_thread = filch_io_move_to_thread(l->f, l->strand);
+    filch_io_move_to_thread(l->f, l->strand);
     l->io = filch_io_get(l->strand->pool);
     if (!l->io)
         return;
@@ -63,8 +62,7 @@ static void prepare(launch *l)
     }
     if (filch_op_has(op, FILCH_TRAIT_TWO_FDS))
         filch_splice_prepare(op);
-    /* A guest has no ring, and no thread would wait in epoll for it. */
-    l->source = l->has_thread ? filch_io_source(l->io, l->strand->worker) : NULL;
+    l->source = filch_io_source(l->io, l->strand->worker);
     l->has_ring = l->source && filch_source_is_uring(l->source);
     l->moves_position = filch_op_moves_position(op, &l->is_to_device);
     filch_fd *fd = filch_io_fd(l->io, op->fd);
@@ -103,7 +101,7 @@ static filch_route choose(launch *l, filch_route last)
 
     bool has_to_block = l->moves_position || (l->is_to_device && l->has_ring) ||
                         !filch_op_events(op) || l->epoll_err == -EPERM;
-    if (!has_to_block && l->has_thread && last != FILCH_ROUTE_EPOLL) {
+    if (!has_to_block && last != FILCH_ROUTE_EPOLL) {
         l->epoll = filch_io_epoll(l->io);
         if (l->epoll)
             return FILCH_ROUTE_EPOLL;

@@ -32,7 +32,7 @@ enum offer {
 static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t chunk)
 {
     filch_worker *worker = filch_strand_of(f)->worker;
-    filch_sleep *sleep = &worker->pool->sleep;
+    filch_pool *pool = worker->pool;
 
     if (filch_pace_is_short(begin, end, chunk))
         return OFFER_NOT;
@@ -41,7 +41,7 @@ static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t 
         if (worker->declined < WORTH_WAKING_NS / FILCH_PACE_CHUNK_NS) {
             if (worker->is_offer_taken)
                 return OFFER_QUIETLY;
-            if (filch_sleep_sleeper_count(sleep) > 0 && filch_sleep_searcher_count(sleep) == 0)
+            if (filch_pool_sleeper_count(pool) > 0 && filch_sleep_searcher_count(&pool->sleep) == 0)
                 return OFFER_NOT;
         }
     }

@@ -219,24 +219,19 @@ static int enter_limited(filch_frame *f, filch_scope *scope)
 {
     filch_waiting waiting;
     filch_waiter waiter = {.waiting = &waiting};
-    int outcome = -ETIMEDOUT;
 
     if (try_enter(scope, f && filch_strand_of(f)->scope == scope, NULL))
         return 0;
-    while (outcome == -ETIMEDOUT) {
-        uint64_t help_ns = filch_pool_help(scope->pool);
-        filch_waiting_begin(&waiting, f, "the task limit of a scope");
-        if (try_enter(scope, false, &waiter)) {
-            filch_waiting_drop(&waiting);
-            return 0;
-        }
-        outcome = filch_waiting_wait(&waiting, help_ns == FILCH_NEVER_NS ? FILCH_NEVER_NS
-                                                                         : filch_after_ns(help_ns));
-        if (outcome < 0) {
-            filch_lock_acquire(lock_of(scope));
-            filch_waiters_remove(spawners_of(scope), &waiter);
-            filch_lock_release(lock_of(scope));
-        }
+    filch_waiting_begin(&waiting, f, "the task limit of a scope");
+    if (try_enter(scope, false, &waiter)) {
+        filch_waiting_drop(&waiting);
+        return 0;
+    }
+    int outcome = filch_waiting_wait(&waiting, FILCH_NEVER_NS);
+    if (outcome < 0) {
+        filch_lock_acquire(lock_of(scope));
+        filch_waiters_remove(spawners_of(scope), &waiter);
+        filch_lock_release(lock_of(scope));
     }
     return outcome;
 }
@@ -412,13 +407,13 @@ int filch_scope_spawn_copy(filch_frame *f, filch_scope *scope, filch_task_fn *fn
 /* ---- close ----------------------------------------------------------------------------------- */
 
 /* A canceller of the waiter finds `closes`, and cancels that scope, too. */
-static int wait_for_end(filch_waiting *waiting, filch_scope *scope, uint64_t deadline_ns)
+static int wait_for_end(filch_waiting *waiting, filch_scope *scope)
 {
     filch_strand *strand = waiting->strand;
 
     if (strand)
         strand->closes = scope;
-    int outcome = filch_waiting_wait(waiting, deadline_ns);
+    int outcome = filch_waiting_wait(waiting, FILCH_NEVER_NS);
     if (strand)
         strand->closes = NULL;
     return outcome;
@@ -429,28 +424,22 @@ static int wait_for_end(filch_waiting *waiting, filch_scope *scope, uint64_t dea
 static int wait_for_all(filch_frame *f, filch_scope *scope)
 {
     filch_waiting waiting;
-    bool is_done;
-    int outcome;
+    int outcome = 0;
 
-    do {
-        uint64_t help_ns = filch_pool_help(scope->pool);
-        uint64_t deadline_ns = help_ns == FILCH_NEVER_NS ? FILCH_NEVER_NS : filch_after_ns(help_ns);
-        outcome = 0;
-        filch_waiting_begin(&waiting, f, "the tasks of a scope");
-        filch_lock_acquire(lock_of(scope));
-        is_done = scope->is_done;
-        scope->closer = &waiting;
-        filch_lock_release(lock_of(scope));
-        if (is_done)
-            filch_waiting_drop(&waiting);
-        else
-            outcome = wait_for_end(&waiting, scope, deadline_ns);
-        /* Also when the scope is done: the last task must have released the lock. */
-        filch_lock_acquire(lock_of(scope));
-        scope->closer = NULL;
-        is_done = scope->is_done;
-        filch_lock_release(lock_of(scope));
-    } while (!is_done && outcome == -ETIMEDOUT);
+    filch_waiting_begin(&waiting, f, "the tasks of a scope");
+    filch_lock_acquire(lock_of(scope));
+    bool is_done = scope->is_done;
+    scope->closer = &waiting;
+    filch_lock_release(lock_of(scope));
+    if (is_done)
+        filch_waiting_drop(&waiting);
+    else
+        outcome = wait_for_end(&waiting, scope);
+    /* Also when the scope is done: the last task must have released the lock. */
+    filch_lock_acquire(lock_of(scope));
+    scope->closer = NULL;
+    is_done = scope->is_done;
+    filch_lock_release(lock_of(scope));
     return is_done ? 0 : outcome;
 }
 

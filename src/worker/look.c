@@ -52,7 +52,7 @@ void filch_pool_notify_if_work(filch_pool *pool)
 void filch_worker_leave_rest(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
-    if (filch_sleep_sleeper_count(&pool->sleep) > 0 &&
+    if (filch_pool_sleeper_count(pool) > 0 &&
         (filch_pool_look_everywhere(pool) || filch_lookout_is_missing(worker)))
         filch_pool_notify(pool, worker);
 }

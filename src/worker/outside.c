@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ways into a pool from outside. A thread in filch_run takes a free seat and helps, or waits.
- * Other calls queue a job or a strand. If a pool can start no thread, threads from outside do the
- * work.
+ * Other calls queue a job or a strand.
  *
  * Edges
  *   pending  filch_pool_end -> filch_pool_wait   carries all effects of the tasks.
@@ -39,8 +38,8 @@ static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
         filch_pool_notify(pool, NULL);
 }
 
-/* Take a free seat and work on `job`; with NULL, on all queued work. False: there is no free seat,
- * or no strand. */
+/* Take a free seat, if possible one without a thread, and work on `job`. False: there is no free
+ * seat, or no strand. */
 static bool visit(filch_pool *pool, filch_job *job)
 {
     filch_sleep *stack = &pool->vacant;
@@ -56,54 +55,10 @@ static bool visit(filch_pool *pool, filch_job *job)
     return has_strand;
 }
 
-static bool has_no_threads(filch_pool *pool)
-{
-    /* relaxed: a hint. A thread that gives a seat back, or fails to start its thread, looks for
-     * work after that. */
-    return filch_load_relaxed(&pool->thread_count) == 0 &&
-           filch_sleep_sleeper_count(&pool->sleep) == 0;
-}
-
-bool filch_pool_may_have_threads(filch_pool *pool)
-{
-    /* relaxed: it only grows. */
-    return filch_load_relaxed(&pool->vacant_count) < pool->worker_count;
-}
-
-/* If the pool can start no thread, do its work on the calling thread, which comes from outside. */
-static void visit_if_no_threads(filch_pool *pool)
-{
-    if (has_no_threads(pool) && !filch_worker_self_in(pool))
-        while (filch_pool_has_queued(pool) && visit(pool, NULL))
-            ;
-}
-
-uint64_t filch_pool_help(filch_pool *pool)
-{
-    /* relaxed: once there is a thread, there always is. A thread that is only about to be started
-     * does not count: it may fail to start, and the caller would wait for ever. */
-    if (filch_load_relaxed(&pool->has_threads) || filch_visit_self())
-        return FILCH_NEVER_NS;
-    filch_pool_fire_timers(pool);
-    visit_if_no_threads(pool);
-    return has_no_threads(pool) ? 1000000 : 100000000;
-}
-
-/* Wait until the job is done. If the pool has no threads, the caller must also fire the timers. */
-static void wait_outside(filch_pool *pool, filch_job *job)
-{
-    uint64_t ns;
-
-    while (!filch_job_is_done(job) && (ns = filch_pool_help(pool)) != FILCH_NEVER_NS)
-        filch_job_wait_for(job, ns);
-    filch_worker_wait(job);
-}
-
 void filch_pool_inject(filch_pool *pool, filch_job *job)
 {
     filch_queue_push(&pool->inject, &job->link);
     filch_pool_notify(pool, NULL);
-    visit_if_no_threads(pool);
 }
 
 void filch_pool_resume(filch_pool *pool, filch_link *strands)
@@ -112,7 +67,6 @@ void filch_pool_resume(filch_pool *pool, filch_link *strands)
         return;
     filch_queue_push_list(&pool->ready, strands);
     filch_pool_notify(pool, NULL);
-    visit_if_no_threads(pool);
 }
 
 void filch_strand_resume(filch_strand *strand)
@@ -194,9 +148,7 @@ int filch_run(filch_pool *pool, filch_fn *fn, void *arg)
     } else {
         if (!visit(pool, &job))
             filch_pool_inject(pool, &job);
-        else
-            visit_if_no_threads(pool);
-        wait_outside(pool, &job);
+        filch_worker_wait(&job);
     }
     filch_pool_end(pool);
     return err;
@@ -260,12 +212,9 @@ int filch_pool_wait(filch_pool *pool)
             filch_cas_acq_rel(&pool->pending, &pending, 0);
             return 0;
         }
-        uint64_t ns = filch_pool_help(pool);
-        struct timespec timeout = filch_timespec(ns);
         /* acq_rel [pending]: the mark says only that a thread sleeps. */
         if ((pending & FILCH_POOL_AWAITED) ||
             filch_cas_acq_rel(&pool->pending, &pending, pending | FILCH_POOL_AWAITED))
-            filch_futex_wait(&pool->pending, pending | FILCH_POOL_AWAITED,
-                             ns == FILCH_NEVER_NS ? NULL : &timeout);
+            filch_futex_wait(&pool->pending, pending | FILCH_POOL_AWAITED, NULL);
     }
 }

@@ -3,7 +3,7 @@
  * Create and destroy a pool, and rebuild it in the child of a fork(). wake.c starts its threads.
  *
  * Edges
- *   rebuilt        check_process -> check_process, filch_pool_is_alive
+ *   rebuilt        filch_pool_check -> filch_pool_check, filch_pool_is_alive
  *                  carries the pool, rebuilt after a fork().
  *   stop-or-sleep  stop_threads x filch_pool_gave_seat    see src/sleep/README.md
  *   gave-seat      filch_pool_gave_seat -> stop_threads
@@ -89,15 +89,14 @@ static unsigned choose_worker_count(const filch_pool *pool)
     return count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
 }
 
-/* Put all seats on the stack; no worker has a thread. */
+/* Put all seats but the first on the stack of vacant seats: no worker has a thread. */
 static void reset_seats(filch_pool *pool)
 {
     /* relaxed: no other thread knows the pool. */
     filch_store_relaxed(&pool->sleep.word, 0);
     filch_store_relaxed(&pool->vacant.word, 0);
-    filch_store_relaxed(&pool->vacant_count, 0);
-    filch_store_relaxed(&pool->thread_count, 0);
-    filch_store_relaxed(&pool->has_threads, 0);
+    filch_store_relaxed(&pool->retry_ns, 0);
+    filch_store_relaxed(&pool->failed_starts, 0);
     filch_store_relaxed(&pool->pending, 0);
     filch_store_relaxed(&pool->scopes, 0);
     filch_store_relaxed(&pool->lookout, 0);
@@ -110,7 +109,8 @@ static void reset_seats(filch_pool *pool)
         filch_queue_init(&worker->ready);
         filch_queue_init(&worker->spawned);
         worker->seat.bell = -1;
-        filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
+        if (i > 0)
+            filch_sleep_push(&pool->vacant, i, FILCH_ROLE_RUNNING);
     }
 }
 
@@ -147,6 +147,15 @@ free_workers:
     return -ENOMEM;
 }
 
+/* The states of a pool in a process. `alive` has the state; where the kernel does not clear it in
+ * the child of a fork(), it has the process, too. */
+enum { PROCESS_FORKED, PROCESS_ALIVE, PROCESS_REBUILDING };
+
+static uint32_t here(const filch_pool *pool, uint32_t state)
+{
+    return (pool->tells_process ? (uint32_t)getpid() << 2 : 0) | state;
+}
+
 /* Map a page that the kernel clears in the child of a fork(). So a process can tell that it is a
  * child. */
 static int create_alive(filch_pool *pool)
@@ -157,11 +166,10 @@ static int create_alive(filch_pool *pool)
                                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return -ENOMEM;
-    if (!filch_wipe_on_fork(memory, page))
-        pool->process = getpid();
+    pool->tells_process = !filch_wipe_on_fork(memory, page);
     pool->alive = memory;
     /* relaxed: no other thread knows the pool. */
-    filch_store_relaxed(pool->alive, 1);
+    filch_store_relaxed(pool->alive, here(pool, PROCESS_ALIVE));
     return 0;
 }
 
@@ -216,9 +224,15 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     err = pool->options.report_overflow ? filch_overflow_install() : 0;
     if (err)
         goto fini_strands;
+    err = filch_pool_start_first(pool);
+    if (err)
+        goto remove_overflow;
     *out = pool;
     return 0;
 
+remove_overflow:
+    if (pool->options.report_overflow)
+        filch_overflow_remove();
 fini_strands:
     filch_strands_fini(&pool->strands);
 unmap_alive:
@@ -302,7 +316,7 @@ int filch_pool_destroy(filch_pool *pool)
 
 /* In the child of a fork() the pool's threads are gone, and their work belongs to the parent. Start
  * again with the inherited memory. */
-static void rebuild(filch_pool *pool)
+static int rebuild(filch_pool *pool)
 {
     /* Queued jobs and strands belong to the parent, and may be on stacks that are gone. */
     filch_queue_init(&pool->inject);
@@ -312,48 +326,36 @@ static void rebuild(filch_pool *pool)
     filch_strands_rebuild(&pool->strands);
     reset_seats(pool);
     pool->generation++;
+    return filch_pool_start_first(pool);
 }
-
-enum { PROCESS_FORKED, PROCESS_ALIVE, PROCESS_REBUILDING };
 
 bool filch_pool_is_alive(const filch_pool *pool)
 {
     /* acquire [rebuilt] */
-    return filch_load_acquire(pool->alive) == PROCESS_ALIVE &&
-           (!pool->process || pool->process == getpid());
-}
-
-static int check_process(filch_pool *pool)
-{
-    uint32_t state = PROCESS_FORKED;
-
-    /* If the kernel does not clear the page, compare the process. If two threads of the child make
-     * the first call at the same time, the pool may be rebuilt twice here. */
-    if (pool->process && pool->process != getpid()) {
-        pool->process = getpid();
-        /* relaxed: no other thread of the old process is left. */
-        filch_store_relaxed(pool->alive, PROCESS_FORKED);
-    }
-    /* acquire [rebuilt] */
-    if (filch_load_acquire(pool->alive) == PROCESS_ALIVE)
-        return 0;
-    if (filch_worker_self_in(pool))
-        return -EOWNERDEAD;
-    /* acq_rel [rebuilt] */
-    if (filch_cas_acq_rel(pool->alive, &state, PROCESS_REBUILDING)) {
-        rebuild(pool);
-        /* release [rebuilt] */
-        filch_store_release(pool->alive, PROCESS_ALIVE);
-    }
-    /* acquire [rebuilt] */
-    while (filch_load_acquire(pool->alive) != PROCESS_ALIVE)
-        filch_pause();
-    return 0;
+    return filch_load_acquire(pool->alive) == here(pool, PROCESS_ALIVE);
 }
 
 int filch_pool_check(filch_pool *pool)
 {
-    return check_process(pool);
+    for (;;) {
+        /* acquire [rebuilt] */
+        uint32_t seen = filch_load_acquire(pool->alive);
+        if (seen == here(pool, PROCESS_ALIVE))
+            return 0;
+        if (filch_worker_self_in(pool))
+            return -EOWNERDEAD;
+        if (seen == here(pool, PROCESS_REBUILDING)) {
+            filch_pause();
+            continue;
+        }
+        /* acq_rel [rebuilt] */
+        if (!filch_cas_acq_rel(pool->alive, &seen, here(pool, PROCESS_REBUILDING)))
+            continue;
+        int err = rebuild(pool);
+        /* release [rebuilt]. After an error the next call tries again. */
+        filch_store_release(pool->alive, here(pool, err ? PROCESS_FORKED : PROCESS_ALIVE));
+        return err;
+    }
 }
 
 unsigned filch_pool_worker_count(const filch_pool *pool)

@@ -50,17 +50,11 @@ void filch_thread_start(filch_worker *worker, filch_overflow *overflow)
                  options->pin ? worker->index % worker->pool->topology.cpu_count : ANY_CPU);
     if (options->report_overflow)
         filch_overflow_enter(overflow);
-    if (options->on_start)
-        options->on_start(options->hook_context, worker->index);
 }
 
 void filch_thread_stop(filch_worker *worker, filch_overflow *overflow)
 {
-    const filch_options *options = &worker->pool->options;
-
-    if (options->on_stop)
-        options->on_stop(options->hook_context, worker->index);
-    if (options->report_overflow)
+    if (worker->pool->options.report_overflow)
         filch_overflow_leave(overflow);
 }
 

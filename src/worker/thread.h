@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Set up a pool's threads when they start: a name, CPUs, a signal stack and the user's hooks.
+ * Set up a pool's threads when they start: a name, CPUs and a signal stack.
  */
 #ifndef FILCH_WORKER_THREAD_H
 #define FILCH_WORKER_THREAD_H

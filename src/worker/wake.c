@@ -1,73 +1,137 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wake a worker: take the seat of a sleeping worker and call its thread, or start the thread.
+ * Wake a worker: take the seat of a sleeping worker and call its thread, or start the thread of a
+ * vacant seat.
  *
  * src/sleep/README.md has the protocol: which thread may take a seat, and why no task waits while a
- * worker sleeps.
+ * worker sleeps. README.md says what happens if a thread cannot be started.
  */
+#include "base/clock.h"
 #include "base/fault.h"
 #include "worker/worker.h"
 
-/* Wake the thread of a seat, or start it. False: it cannot be started. */
-static bool call(filch_pool *pool, filch_worker *worker)
+#include <errno.h>
+
+/* After a failure, wait this long before the next attempt to start a thread. Each further failure
+ * doubles the time, ten times at most: to a second. */
+#define FIRST_RETRY_NS 1000000
+#define RETRY_DOUBLINGS 10
+
+/* ---- start a thread -------------------------------------------------------------------------- */
+
+/* By the holder of the seat. Returns 0 or -errno. */
+static int start(filch_worker *worker)
 {
-    if (worker->has_thread) {
-        filch_seat_call(&worker->seat, FILCH_BED_CALLED);
-        return true;
-    }
-    /* Set it before the thread starts: once it runs, it may give the seat back, and the next taker
-     * of the seat reads this. */
+    /* Set it before the thread starts: once it runs, it may give the seat back, and the destroyer,
+     * who takes the seat, reads this. */
     worker->has_thread = true;
-    /* relaxed: a count. */
-    filch_fetch_add_relaxed(&pool->thread_count, 1);
+    int err = filch_fault(FILCH_FAULT_THREAD)
+                  ? EAGAIN
+                  : pthread_create(&worker->thread, NULL, filch_worker_main, worker);
+    if (err)
+        worker->has_thread = false;
+    return -err;
+}
+
+int filch_pool_start_first(filch_pool *pool)
+{
+    filch_worker *worker = pool->workers[0];
+
+    worker->starts_in_bed = true;
+    int err = start(worker);
+    filch_sleep_push(err ? &pool->vacant : &pool->sleep, 0, FILCH_ROLE_RUNNING);
+    return err;
+}
+
+/* Note a failure to start a thread, and since when to try again. */
+static void put_off(filch_pool *pool)
+{
+    /* relaxed: only the time of the next attempt depends on it, and on retry_ns. */
+    uint32_t failed = filch_fetch_add_relaxed(&pool->failed_starts, 1);
+    uint64_t ns = (uint64_t)FIRST_RETRY_NS << (failed < RETRY_DOUBLINGS ? failed : RETRY_DOUBLINGS);
+    /* relaxed: as above. */
+    filch_store_relaxed(&pool->retry_ns, filch_clock_ns() + ns);
+}
+
+/* How many vacant seats may get a thread now. */
+static unsigned startable_count(filch_pool *pool)
+{
+    unsigned count = filch_sleep_sleeper_count(&pool->vacant);
+    /* relaxed: see put_off. */
+    uint64_t retry_ns = count ? filch_load_relaxed(&pool->retry_ns) : 0;
+
+    return retry_ns == 0 || filch_clock_ns() >= retry_ns ? count : 0;
+}
+
+/* Start the thread of a vacant seat, with `next` to run first, or as a searcher, which the caller
+ * has counted. False: no seat is vacant, or its thread cannot be started. */
+static bool start_vacant(filch_pool *pool, filch_strand *next)
+{
+    int seat = filch_sleep_pop(&pool->vacant, FILCH_ROLE_RUNNING, false);
+
+    if (seat < 0)
+        return false;
+    filch_worker *worker = pool->workers[seat];
+    worker->next = next;
     /* A task may call fork(), and go on to fork tasks in the child. Start no thread there: once the
      * task has returned, the pool is rebuilt, and the thread would still use it. */
-    if (filch_pool_is_alive(pool) && !filch_fault(FILCH_FAULT_THREAD) &&
-        pthread_create(&worker->thread, NULL, filch_worker_main, worker) == 0) {
-        /* relaxed: a hint for filch_pool_help, which is called again. */
-        filch_store_relaxed(&pool->has_threads, 1);
+    if (filch_pool_is_alive(pool) && start(worker) == 0) {
+        /* relaxed: see put_off. A failure is rare, so do not write each time. */
+        if (filch_load_relaxed(&pool->failed_starts) != 0) {
+            filch_store_relaxed(&pool->failed_starts, 0);
+            filch_store_relaxed(&pool->retry_ns, 0);
+        }
         return true;
     }
-    /* relaxed: a count. */
-    filch_fetch_add_relaxed(&pool->thread_count, -1u);
-    worker->has_thread = false;
+    worker->next = NULL;
+    put_off(pool);
+    filch_sleep_push(&pool->vacant, (unsigned)seat, FILCH_ROLE_RUNNING);
+    filch_pool_gave_seat(pool);
     return false;
 }
 
-/* The seat has no thread, and will not get one. Guests may still take it. */
-static void vacate(filch_pool *pool, unsigned seat)
+/* ---- wake a worker --------------------------------------------------------------------------- */
+
+unsigned filch_pool_idle_count(filch_pool *pool)
 {
-    /* relaxed: a count. */
-    filch_fetch_add_relaxed(&pool->vacant_count, 1);
-    filch_sleep_push(&pool->vacant, seat, FILCH_ROLE_RUNNING);
-    filch_pool_gave_seat(pool);
+    return filch_sleep_idle_count(&pool->sleep) + startable_count(pool);
+}
+
+unsigned filch_pool_sleeper_count(filch_pool *pool)
+{
+    return filch_sleep_sleeper_count(&pool->sleep) + startable_count(pool);
 }
 
 void filch_pool_notify(filch_pool *pool, filch_worker *worker)
 {
-    int seat;
-
-    while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, true)) >= 0) {
-        if (worker)
-            filch_count(worker, FILCH_COUNT_wakes);
-        if (call(pool, pool->workers[seat]))
+    for (;;) {
+        int seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, true);
+        bool is_asleep = seat >= 0;
+        if (!is_asleep && (startable_count(pool) == 0 || !filch_sleep_search(&pool->sleep, 1)))
             return;
+        if (is_asleep)
+            filch_seat_call(&pool->workers[seat]->seat, FILCH_BED_CALLED);
+        if (is_asleep || start_vacant(pool, NULL)) {
+            if (worker)
+                filch_count(worker, FILCH_COUNT_wakes);
+            return;
+        }
+        /* No thread could be started, but publishers may have counted on it as a searcher. A worker
+         * may have gone to sleep meanwhile: look again. */
         filch_sleep_found(&pool->sleep);
-        vacate(pool, (unsigned)seat);
     }
 }
 
 bool filch_pool_hand_over(filch_pool *pool, filch_strand *strand)
 {
-    int seat;
+    int seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, true);
 
-    while ((seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, true)) >= 0) {
+    if (seat >= 0) {
         filch_worker *worker = pool->workers[seat];
         worker->next = strand;
-        if (call(pool, worker))
-            return true;
-        worker->next = NULL;
-        vacate(pool, (unsigned)seat);
+        filch_seat_call(&worker->seat, FILCH_BED_CALLED);
+        return true;
     }
-    return false;
+    return filch_sleep_searcher_count(&pool->sleep) == 0 && startable_count(pool) > 0 &&
+           start_vacant(pool, strand);
 }

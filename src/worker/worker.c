@@ -113,25 +113,33 @@ static void fetch_cold(filch_worker *worker)
     }
 }
 
-void *filch_worker_main(void *argument)
+/* Call the user's hook. It may take long, or wait for a task that another worker must run. So no
+ * thread may count on this worker meanwhile. */
+static void call_on_start(filch_worker *worker, bool searching)
 {
-    filch_worker *worker = argument;
+    const filch_options *options = &worker->pool->options;
+
+    if (searching)
+        stop_searching(worker);
+    else
+        pass_on(worker);
+    options->on_start(options->hook_context, worker->index);
+}
+
+/* The loop, from the first call of the thread to the end of the pool. The waker has handed over a
+ * strand, or has counted this worker as a searcher. */
+static void run_loop(filch_worker *worker)
+{
     filch_pool *pool = worker->pool;
-    /* The waker has handed over a strand, or has counted this worker as a searcher. */
-    bool searching = !worker->next;
+    const filch_options *options = &pool->options;
     const filch_visit visit = {.worker = worker};
-    filch_overflow overflow;
+    bool searching = !worker->next;
+
     set_self(&visit);
-    if (pool->options.on_start) {
-        /* The hook may take long, or wait for a task that another worker must run. So no thread may
-         * count on this worker meanwhile. */
-        if (searching)
-            stop_searching(worker);
-        else
-            pass_on(worker);
+    if (options->on_start) {
+        call_on_start(worker, searching);
         searching = false;
     }
-    filch_thread_start(worker, &overflow);
     for (;;) {
         filch_strand *strand = searching ? search(worker, NULL) : filch_worker_find(worker, false);
         if (strand) {
@@ -177,6 +185,18 @@ void *filch_worker_main(void *argument)
         else
             filch_strand_fetch(worker->next);
     }
+    if (options->on_stop)
+        options->on_stop(options->hook_context, worker->index);
+}
+
+void *filch_worker_main(void *argument)
+{
+    filch_worker *worker = argument;
+    filch_overflow overflow;
+
+    filch_thread_start(worker, &overflow);
+    if (!worker->starts_in_bed || filch_worker_sleep(worker, FILCH_NEVER_NS, false))
+        run_loop(worker);
     filch_thread_stop(worker, &overflow);
     return NULL;
 }

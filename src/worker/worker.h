@@ -68,9 +68,10 @@ struct filch_worker {
     filch_pool *pool;
     unsigned index;
 
-    /* The worker's own thread. Written by the waker that took the seat off the stack. */
+    /* The worker's own thread. Written by the thread that starts it, which holds the seat. */
     pthread_t thread; /* valid if has_thread */
     bool has_thread;
+    bool starts_in_bed; /* the thread sleeps first: it is started before there is work */
 
     /* Any thread: src/sleep/README.md. */
     filch_seat seat __attribute__((aligned(FILCH_CACHE_LINE)));
@@ -132,8 +133,8 @@ struct filch_pool {
     filch_queue ready;  /* strands resumed from outside, by a timer, or by a sleeping worker */
     filch_timers timers;
     filch_parts parts;
-    filch_sleep sleep;        /* seats of idle workers */
-    filch_sleep vacant;       /* seats whose thread could not be started: only for guests */
+    filch_sleep sleep;        /* free seats whose thread sleeps, and the searchers */
+    filch_sleep vacant;       /* free seats without a thread, yet */
     filch_atomic_u32 lookout; /* the lookout's index plus 1; 0: there is none */
 
     /* The lookout only: worker/lookout.c. */
@@ -141,16 +142,15 @@ struct filch_pool {
     bool is_look_near;    /* a source wants the next look soon */
 
     /* Any thread. */
-    filch_atomic_u32 thread_count; /* threads started, or about to be */
-    filch_atomic_u32 has_threads;  /* a thread was started */
-    filch_atomic_u32 vacant_count; /* seats whose thread could not be started */
-    filch_atomic_u32 stopping;     /* 0, or: filch_pool_destroy collects the seats */
+    filch_atomic_u64 retry_ns;      /* start no thread before; 0: the last start succeeded */
+    filch_atomic_u32 failed_starts; /* how many starts of threads in a row have failed */
+    filch_atomic_u32 stopping;      /* 0, or: filch_pool_destroy collects the seats */
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
     filch_atomic_u32 scopes;  /* open scopes: the pool is not destroyed before they are closed */
 
     /* fork(): worker/pool.c. */
     filch_atomic_u32 *alive; /* on a page of its own, which the kernel clears in a forked child */
-    pid_t process;           /* if the kernel does not clear it: the process of the pool; else 0 */
+    bool tells_process;      /* the kernel does not clear it: `alive` has the process, too */
     unsigned generation;     /* how often the pool was rebuilt in forked children */
 };
 
@@ -218,9 +218,20 @@ void filch_pool_fire_timers(filch_pool *pool);
 
 /* ---- wake.c ---------------------------------------------------------------------------------- */
 
-/* There is work: wake a worker, if one sleeps and none searches. `worker` counts the wake-up; may
- * be NULL. */
+/* There is work: if no worker searches, wake a worker that sleeps, or start a thread for a vacant
+ * seat. `worker` counts the wake-up; may be NULL. */
 void filch_pool_notify(filch_pool *pool, filch_worker *worker);
+
+/* How many workers filch_pool_notify could still get: those that sleep, those that search, and
+ * vacant seats. */
+unsigned filch_pool_idle_count(filch_pool *pool);
+
+/* The same without those that search, as a hint. */
+unsigned filch_pool_sleeper_count(filch_pool *pool);
+
+/* Start the thread of the first worker, which sleeps until there is work. No other thread knows the
+ * pool yet. Returns 0, or an error of pthread_create like -EAGAIN. */
+int filch_pool_start_first(filch_pool *pool);
 
 /* The same for one strand, which is handed to the woken worker directly. That worker need not look
  * for the strand, and does not count as a searcher. False: no worker sleeps, or one searches; the
@@ -255,23 +266,10 @@ void filch_pool_resume(filch_pool *pool, filch_link *strands);
 /* Resume a strand whose wait the caller has ended. From any thread that holds no lock. */
 void filch_strand_resume(filch_strand *strand);
 
-/* False: no thread could be started, and threads from outside do all the work. */
-bool filch_pool_may_have_threads(filch_pool *pool);
-
-/*
- * By a thread from outside that will wait for an event in the pool. If the pool can start no
- * threads, do queued work and fire timers. Returns after how many nanoseconds to call it again;
- * FILCH_NEVER_NS: not needed, since the pool has threads or the caller is in a task.
- *
- * It must be called again: other threads may start timers, or find that no thread can be started.
- * They cannot notify the threads that already wait.
- */
-uint64_t filch_pool_help(filch_pool *pool);
-
 /* ---- pool.c ---------------------------------------------------------------------------------- */
 
-/* In a forked child, rebuild the pool. 0, or -EOWNERDEAD: the caller is a task of it that called
- * fork(). */
+/* In a forked child, rebuild the pool. Returns 0; -EOWNERDEAD: the caller is a task of it that
+ * called fork(); or another error: its first thread cannot be started. */
 int filch_pool_check(filch_pool *pool);
 
 /* Was the pool created, or rebuilt, in this process? */

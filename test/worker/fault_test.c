@@ -87,86 +87,71 @@ static void use_with_few_threads(void *arg)
 TEST(a_pool_works_with_as_few_threads_as_can_be_started)
 {
     for (unsigned workers = 1; workers <= 4; workers++)
-        for (uint32_t threads = 0; threads <= 3; threads++)
+        for (uint32_t threads = 1; threads <= 3; threads++)
             assert_ends_well(use_with_few_threads, (work){.workers = workers, .from = threads},
                              "no thread");
 }
 
-TEST(without_threads_a_submitted_task_has_been_run_on_return)
+TEST(a_pool_without_its_first_thread_is_not_created)
 {
-    fail_from(FILCH_FAULT_THREAD, 0);
     for (unsigned workers = 1; workers <= 4; workers++) {
-        filch_pool *pool = watched_pool_of(workers);
-        counter c = {0};
+        filch_options options = {
+            .size = sizeof options, .workers = workers, .report_overflow = true};
+        filch_pool *pool = NULL;
 
-        for (unsigned i = 1; i <= 100; i++) {
-            assert_int_equal(filch_submit(pool, count_one, &c), 0);
-            assert_int_equal(counter_get(&c), i);
-        }
-        watched_pool_destroy(pool);
+        fail_between(FILCH_FAULT_THREAD, 0, 0);
+        assert_int_equal(filch_pool_create(&pool, &options), -EAGAIN);
+        assert_null(pool);
+        assert_int_equal(filch_pool_create(&pool, &options), 0);
+        assert_int_equal(filch_pool_destroy(pool), 0);
     }
     fail_never();
 }
 
-#define ROUNDS 2000
+/* How many threads of the pool have begun to work. */
+static counter working;
 
-/* Wait until both threads have arrived `count` times. With a futex, one thread would go on long
- * before the other. */
-static void meet(counter *arrived, uint64_t count)
+static void count_start(void *context TEST_UNUSED, unsigned worker_index TEST_UNUSED)
 {
-    counter_add(arrived, 1);
-    for (unsigned i = 1; counter_get(arrived) < 2 * count; i++)
-        if (i % 1000 == 0)
-            sched_yield();
+    counter_add(&working, 1);
 }
 
-/* On cache lines of their own. */
-static struct {
-    counter arrived __attribute__((aligned(FILCH_CACHE_LINE)));
-} at_start, at_end;
-
-/* Both threads submit one task at about the same time, and no later call helps the pool. */
-static void *submit_in_rounds(void *arg)
+/* Keep the worker until all workers have a thread that runs such a task. */
+static void await_all(filch_frame *f TEST_UNUSED, void *arg)
 {
     work *w = arg;
-    filch_rng rng;
 
-    filch_rng_seed(&rng, test_seed() + (uintptr_t)&rng);
-    for (uint64_t i = 1; i <= ROUNDS; i++) {
-        meet(&at_start.arrived, i);
-        spin(filch_rng_below(&rng, 1500));
-        CHECK(filch_submit(w->pool, count_one, w->c) == 0);
-        meet(&at_end.arrived, i);
-        CHECK(counter_get(w->c) >= 2 * i);
-        /* On a loaded machine one round may take several time slices of other programs. */
-        if (i % 16 == 0)
-            child_kick();
-    }
-    return NULL;
+    while (counter_get(&working) < w->workers)
+        sched_yield();
+    counter_add(w->c, 1);
 }
 
-static void submit_without_threads(void *arg)
+/* The first attempts fail, as often as there are seats without a thread. */
+static void start_later(void *arg)
 {
     work *w = arg;
-    filch_options options = {.size = sizeof options, .workers = 1, .spin = FILCH_SPIN_POWER};
+    filch_options options = {
+        .size = sizeof options, .workers = w->workers, .on_start = count_start};
     counter c = {0};
-    pthread_t threads[2];
+    uint64_t submitted = 0;
 
-    fail_from(FILCH_FAULT_THREAD, 0);
+    w->c = &c;
+    fail_between(FILCH_FAULT_THREAD, 1, w->workers - 1);
     CHECK(filch_pool_create(&w->pool, &options) == 0);
     watchdog_watch(w->pool);
-    w->c = &c;
-    for (unsigned i = 0; i < COUNT_OF(threads); i++)
-        CHECK(pthread_create(&threads[i], NULL, submit_in_rounds, w) == 0);
-    for (unsigned i = 0; i < COUNT_OF(threads); i++)
-        CHECK(pthread_join(threads[i], NULL) == 0);
+    /* Each submit may start a thread, if the time for the next attempt has come. */
+    for (; counter_get(&working) < w->workers; submitted++) {
+        CHECK(filch_submit(w->pool, await_all, w) == 0);
+        usleep(1000);
+    }
     CHECK(filch_pool_destroy(w->pool) == 0);
-    CHECK(counter_get(&c) == COUNT_OF(threads) * ROUNDS);
+    CHECK(counter_get(&c) == submitted);
 }
 
-TEST(without_threads_no_task_is_left_when_several_submit_at_once)
+TEST(a_thread_that_could_not_be_started_is_tried_again)
 {
-    assert_ends_well(submit_without_threads, (work){.workers = 1}, "no thread");
+    for (unsigned workers = 2; workers <= 4; workers++)
+        assert_ends_well(start_later, (work){.workers = workers, .from = 1}, "a passing failure");
 }
 
 /*
@@ -192,11 +177,11 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     return err;
 }
 
-static counter starts_of_seat_0;
+static counter starts_of_seat_1;
 
 static void on_start(void *context TEST_UNUSED, unsigned worker_index)
 {
-    counter_add(&starts_of_seat_0, worker_index == 0);
+    counter_add(&starts_of_seat_1, worker_index == 1);
 }
 
 static void *submit_one(void *arg)
@@ -208,20 +193,33 @@ static void *submit_one(void *arg)
     return NULL;
 }
 
+static latch is_busy, may_end;
+
+static void keep_worker(filch_frame *f TEST_UNUSED, void *arg TEST_UNUSED)
+{
+    latch_open(&is_busy);
+    latch_wait(&may_end);
+}
+
 static void start_slowly(void *arg)
 {
     work *w = arg;
     filch_options options = {
-        .size = sizeof options, .workers = 1, .spin = FILCH_SPIN_POWER, .on_start = on_start};
+        .size = sizeof options, .workers = 2, .spin = FILCH_SPIN_POWER, .on_start = on_start};
     counter c = {0};
     latch hold;
     pthread_t creator;
     filch_counters counters = {.size = sizeof counters};
 
     latch_init(&hold, 1);
+    latch_init(&is_busy, 1);
+    latch_init(&may_end, 1);
     CHECK(filch_pool_create(&w->pool, &options) == 0);
     w->c = &c;
     w->hold = &hold;
+    /* The thread of seat 0 has work for long, so that a thread is started for seat 1. */
+    CHECK(filch_submit(w->pool, keep_worker, NULL) == 0);
+    latch_wait(&is_busy);
     CHECK(__real_pthread_create(&creator, NULL, submit_one, w) == 0);
     /* The new thread has run its task and is about to sleep: its seat is free. */
     do {
@@ -234,10 +232,11 @@ static void start_slowly(void *arg)
         sched_yield();
 
     latch_open(&hold);
+    latch_open(&may_end);
     CHECK(pthread_join(creator, NULL) == 0);
     CHECK(filch_pool_destroy(w->pool) == 0);
     CHECK(counter_get(&c) == 2);
-    CHECK(counter_get(&starts_of_seat_0) == 1);
+    CHECK(counter_get(&starts_of_seat_1) == 1);
 }
 
 TEST(a_seat_never_gets_a_second_thread)
@@ -340,8 +339,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_works_with_as_few_threads_as_can_be_started),
-        cmocka_unit_test(without_threads_a_submitted_task_has_been_run_on_return),
-        cmocka_unit_test(without_threads_no_task_is_left_when_several_submit_at_once),
+        cmocka_unit_test(a_pool_without_its_first_thread_is_not_created),
+        cmocka_unit_test(a_thread_that_could_not_be_started_is_tried_again),
         cmocka_unit_test(a_seat_never_gets_a_second_thread),
         cmocka_unit_test(a_pool_without_its_first_strand_is_not_created),
         cmocka_unit_test(a_lack_of_strands_costs_parallelism_only),

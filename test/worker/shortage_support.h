@@ -15,16 +15,16 @@
 /* 1: mapping memory, or starting a thread, fails. */
 static filch_atomic_u32 has_no_memory, has_no_threads;
 
-/* The next attempt to start a thread waits for this latch first. */
-static FILCH_ATOMIC(latch *) hold_start;
+/* How many more starts of threads fail. */
+static filch_atomic_u32 failures_left;
 
 bool filch_fault(enum filch_fault_kind kind)
 {
-    /* acq_rel: only one attempt is held. */
-    latch *hold = kind == FILCH_FAULT_THREAD ? filch_exchange_acq_rel(&hold_start, NULL) : NULL;
-    if (hold)
-        latch_wait(hold);
-    /* relaxed: a switch. */
+    /* relaxed: switches, and a count. */
+    if (kind == FILCH_FAULT_THREAD && filch_load_relaxed(&failures_left) > 0) {
+        filch_fetch_add_relaxed(&failures_left, -1u);
+        return true;
+    }
     return (kind == FILCH_FAULT_MAP && filch_load_relaxed(&has_no_memory)) ||
            (kind == FILCH_FAULT_THREAD && filch_load_relaxed(&has_no_threads));
 }

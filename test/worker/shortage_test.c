@@ -6,6 +6,7 @@
 #include "shortage_support.h"
 
 #include <filch/blocking.h>
+#include <filch/channel.h>
 #include <filch/future.h>
 #include <filch/io.h>
 
@@ -117,7 +118,7 @@ TEST(a_task_that_waits_for_one_without_a_stack_gets_an_error)
     assert_int_equal(counter_get(&refused), 20);
 }
 
-/* ---- no threads ------------------------------------------------------------------------------ */
+/* ---- no thread but the first ----------------------------------------------------------------- */
 
 static int nap(filch_frame *f, void *arg)
 {
@@ -147,11 +148,11 @@ static void nap_many(filch_frame *f, void *arg)
     CHECK(filch_blocking(f, FILCH_LANE_ANY, five, NULL) == 5);
 }
 
-TEST(without_threads_timers_fire_all_the_same)
+TEST(with_one_thread_timers_fire_all_the_same)
 {
     for (unsigned workers = 1; workers <= 4; workers++) {
-        set(&has_no_threads, 1);
         filch_pool *pool = watched_pool_of(workers);
+        set(&has_no_threads, 1);
         counter_set(&ran, 0);
         assert_int_equal(filch_run(pool, nap_many, NULL), 0);
         assert_int_equal(counter_get(&ran), 50);
@@ -198,11 +199,11 @@ static void receive_often(filch_frame *f, void *arg)
     CHECK(filch_close(f, pair[1]) == 0);
 }
 
-TEST(without_threads_operations_end_all_the_same)
+TEST(with_one_thread_operations_end_all_the_same)
 {
     for (unsigned workers = 1; workers <= 4; workers++) {
-        set(&has_no_threads, 1);
         filch_pool *pool = watched_pool_of(workers);
+        set(&has_no_threads, 1);
         assert_int_equal(filch_run(pool, receive_often, NULL), 0);
         watched_pool_destroy(pool);
         set(&has_no_threads, 0);
@@ -221,10 +222,10 @@ static void *set_future(void *future)
     return NULL;
 }
 
-TEST(without_threads_completing_a_future_runs_its_waiters)
+TEST(with_one_thread_completing_a_future_runs_its_waiters)
 {
-    set(&has_no_threads, 1);
     filch_pool *pool = watched_pool_of(2);
+    set(&has_no_threads, 1);
     for (int i = 0; i < 100; i++) {
         filch_future future = FILCH_FUTURE_INIT;
         pthread_t thread;
@@ -239,31 +240,39 @@ TEST(without_threads_completing_a_future_runs_its_waiters)
     set(&has_no_threads, 0);
 }
 
-static void await_and_sleep(filch_frame *f, void *future)
+static void sleep_and_count(filch_frame *f, void *arg)
 {
-    CHECK(filch_future_get(f, future, NULL) == 0);
+    (void)arg;
     CHECK(filch_sleep_ns(f, 1000000) == 0);
     counter_add(&ran, 1);
 }
 
-/* When the running thread starts to wait, there is no timer yet. The other thread causes one, and
- * ends. */
-TEST(without_threads_a_timer_fires_that_another_thread_has_made_start)
+TEST(with_one_thread_a_wait_for_all_tasks_returns)
 {
-    set(&has_no_threads, 1);
-    filch_pool *pool = watched_pool_of(2);
-    filch_future future = FILCH_FUTURE_INIT;
-    pthread_t thread;
+    for (unsigned workers = 1; workers <= 3; workers++) {
+        filch_pool *pool = watched_pool_of(workers);
+        set(&has_no_threads, 1);
 
-    counter_set(&ran, 0);
-    pthread_create(&thread, NULL, set_future, &future);
-    assert_int_equal(filch_run(pool, await_and_sleep, &future), 0);
-    assert_int_equal(counter_get(&ran), 1);
+        counter_set(&ran, 0);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(filch_submit(pool, sleep_and_count, NULL), 0);
+        assert_int_equal(filch_pool_wait(pool), 0);
+        assert_int_equal(counter_get(&ran), 3);
 
-    pthread_join(thread, NULL);
-    watched_pool_destroy(pool);
-    set(&has_no_threads, 0);
+        assert_int_equal(filch_submit(pool, sleep_and_count, NULL), 0);
+        watched_pool_destroy(pool);
+        assert_int_equal(counter_get(&ran), 4);
+        set(&has_no_threads, 0);
+    }
 }
+
+/* ---- two pools, of which one waits for the other --------------------------------------------- */
+
+typedef struct two_pools {
+    filch_pool *a, *b;
+    filch_channel *channel;
+    filch_future future;
+} two_pools;
 
 static int sleep_shortly(filch_frame *f, void *arg)
 {
@@ -272,129 +281,81 @@ static int sleep_shortly(filch_frame *f, void *arg)
     return filch_sleep_ns(f, 1000000);
 }
 
-TEST(without_threads_the_closer_of_a_scope_watches_its_timers)
+static int nap_and_send(filch_frame *f, void *arg)
 {
-    set(&has_no_threads, 1);
-    filch_pool *pool = watched_pool_of(2);
-    filch_scope scope;
-
-    counter_set(&ran, 0);
-    assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(filch_scope_spawn(NULL, &scope, sleep_shortly, NULL), 0);
-    assert_int_equal(filch_scope_close(NULL, &scope), 0);
-    assert_int_equal(counter_get(&ran), 3);
-
-    watched_pool_destroy(pool);
-    set(&has_no_threads, 0);
-}
-
-TEST(without_threads_a_wait_for_the_limit_of_a_scope_watches_its_timers)
-{
-    const filch_scope_options one = {.size = sizeof one, .task_limit = 1};
-    set(&has_no_threads, 1);
-    filch_pool *pool = watched_pool_of(2);
-    filch_scope scope;
-
-    counter_set(&ran, 0);
-    assert_int_equal(filch_scope_open(NULL, &scope, pool, &one), 0);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(filch_scope_spawn(NULL, &scope, sleep_shortly, NULL), 0);
-    assert_int_equal(filch_scope_close(NULL, &scope), 0);
-    assert_int_equal(counter_get(&ran), 3);
-
-    watched_pool_destroy(pool);
-    set(&has_no_threads, 0);
-}
-
-static void sleep_and_count(filch_frame *f, void *arg)
-{
-    (void)arg;
+    two_pools *p = arg;
+    int entry = 7;
     CHECK(filch_sleep_ns(f, 1000000) == 0);
-    counter_add(&ran, 1);
+    return filch_channel_send(f, p->channel, &entry);
 }
 
-/* So long that no thread of the test calls the pool by chance when the timer is due. */
-static void sleep_longer(filch_frame *f, void *arg)
+static void nap_and_set(filch_frame *f, void *arg)
 {
-    (void)arg;
-    CHECK(filch_sleep_ns(f, 50000000) == 0);
-    counter_add(&ran, 1);
+    two_pools *p = arg;
+    CHECK(filch_sleep_ns(f, 1000000) == 0);
+    CHECK(filch_future_set(&p->future, p, 0));
 }
 
-TEST(without_threads_a_wait_for_all_tasks_watches_their_timers)
+/* A task of pool a waits for pool b in each way, while tasks of b wait for a timer. */
+static void wait_for_b(filch_frame *f, void *arg)
 {
-    for (unsigned workers = 1; workers <= 3; workers++) {
+    two_pools *p = arg;
+    filch_scope scope;
+    int entry = 0;
+
+    CHECK(filch_run(p->b, sleep_and_count, NULL) == 0);
+    CHECK(filch_scope_open(f, &scope, p->b, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, sleep_shortly, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, nap_and_send, p) == 0);
+    CHECK(filch_channel_receive(f, p->channel, &entry) == 0 && entry == 7);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    p->future = (filch_future)FILCH_FUTURE_INIT;
+    CHECK(filch_submit(p->b, nap_and_set, p) == 0);
+    CHECK(filch_future_get(f, &p->future, NULL) == 0);
+}
+
+TEST(with_one_thread_a_task_of_another_pool_may_wait_for_it)
+{
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        two_pools p = {.a = watched_pool_of(workers), .b = watched_pool_of(workers)};
+
+        assert_int_equal(filch_channel_create(&p.channel, sizeof(int), 0), 0);
         set(&has_no_threads, 1);
-        filch_pool *pool = watched_pool_of(workers);
-
         counter_set(&ran, 0);
-        for (int i = 0; i < 3; i++)
-            assert_int_equal(filch_submit(pool, sleep_and_count, NULL), 0);
-        assert_int_equal(filch_pool_wait(pool), 0);
-        assert_int_equal(counter_get(&ran), 3);
-
-        /* The thread that destroys the pool watches the timers, too. */
-        assert_int_equal(filch_submit(pool, sleep_and_count, NULL), 0);
-        watched_pool_destroy(pool);
+        assert_int_equal(filch_run(p.a, wait_for_b, &p), 0);
+        assert_int_equal(filch_submit(p.a, wait_for_b, &p), 0);
+        assert_int_equal(filch_pool_wait(p.a), 0);
         assert_int_equal(counter_get(&ran), 4);
         set(&has_no_threads, 0);
+        filch_channel_destroy(p.channel);
+        watched_pool_destroy(p.b);
+        watched_pool_destroy(p.a);
     }
 }
 
-static void count_one(filch_frame *f, void *arg)
+/* The plain thread passes no pool to the calls that wait. */
+TEST(with_one_thread_a_plain_thread_may_wait_for_it_in_any_way)
 {
-    (void)f, (void)arg;
-    counter_add(&ran, 1);
-}
+    for (unsigned workers = 1; workers <= 4; workers++) {
+        two_pools p = {.b = watched_pool_of(workers), .future = FILCH_FUTURE_INIT};
+        filch_scope scope;
+        int entry = 0;
 
-static void *submit_one(void *pool)
-{
-    CHECK(filch_submit(pool, count_one, NULL) == 0);
-    return NULL;
-}
-
-static void *run_nap(void *pool)
-{
-    CHECK(filch_run(pool, sleep_longer, NULL) == 0);
-    return NULL;
-}
-
-/* While one thread is about to fail to start a worker, another thread starts to wait, and must not
- * rely on that worker. */
-TEST(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile)
-{
-    for (int i = 0; i < 3; i++) {
-        latch start;
-        latch_init(&start, 1);
+        assert_int_equal(filch_channel_create(&p.channel, sizeof(int), 0), 0);
         set(&has_no_threads, 1);
-        filch_pool *pool = watched_pool_of(2);
-        pthread_t submitter, runner;
-        filch_counters counters = {.size = sizeof counters};
-
-        counter_set(&ran, 0);
-        /* release: the thread that starts a worker uses the latch. */
-        filch_store_release(&hold_start, &start);
-        pthread_create(&submitter, NULL, submit_one, pool);
-        /* relaxed: a hint. */
-        while (filch_load_relaxed(&hold_start))
-            sched_yield();
-        pthread_create(&runner, NULL, run_nap, pool);
-        do {
-            sched_yield();
-            assert_int_equal(filch_pool_counters(pool, &counters), 0);
-        } while (counters.suspensions == 0);
-        /* The runner is about to wait. The test cannot see whether it already does; usually it
-         * does. */
-        for (int k = 0; k < 1000; k++)
-            sched_yield();
-        latch_open(&start);
-
-        pthread_join(submitter, NULL);
-        pthread_join(runner, NULL);
-        assert_int_equal(counter_get(&ran), 2);
-        watched_pool_destroy(pool);
+        assert_int_equal(filch_submit(p.b, nap_and_set, &p), 0);
+        assert_int_equal(filch_future_get(NULL, &p.future, NULL), 0);
+        assert_int_equal(filch_scope_open(NULL, &scope, p.b, NULL), 0);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, nap_and_send, &p), 0);
+        assert_int_equal(filch_channel_receive(NULL, p.channel, &entry), 0);
+        assert_int_equal(entry, 7);
+        assert_int_equal(filch_scope_spawn(NULL, &scope, nap_and_send, &p), 0);
+        filch_case cases[] = {filch_case_receive(p.channel, &entry)};
+        assert_int_equal(filch_select(NULL, cases, 1), 0);
+        assert_int_equal(filch_scope_close(NULL, &scope), 0);
         set(&has_no_threads, 0);
+        filch_channel_destroy(p.channel);
+        watched_pool_destroy(p.b);
     }
 }
 
@@ -404,14 +365,12 @@ int main(void)
         cmocka_unit_test(tasks_that_cannot_have_a_stack_end_with_an_error_and_others_go_on),
         cmocka_unit_test(tasks_that_do_not_wait_are_never_refused),
         cmocka_unit_test(a_task_that_waits_for_one_without_a_stack_gets_an_error),
-        cmocka_unit_test(without_threads_timers_fire_all_the_same),
-        cmocka_unit_test(without_threads_operations_end_all_the_same),
-        cmocka_unit_test(without_threads_completing_a_future_runs_its_waiters),
-        cmocka_unit_test(without_threads_a_timer_fires_that_another_thread_has_made_start),
-        cmocka_unit_test(without_threads_the_closer_of_a_scope_watches_its_timers),
-        cmocka_unit_test(without_threads_a_wait_for_the_limit_of_a_scope_watches_its_timers),
-        cmocka_unit_test(without_threads_a_wait_for_all_tasks_watches_their_timers),
-        cmocka_unit_test(a_thread_that_cannot_be_started_is_not_counted_on_meanwhile),
+        cmocka_unit_test(with_one_thread_timers_fire_all_the_same),
+        cmocka_unit_test(with_one_thread_operations_end_all_the_same),
+        cmocka_unit_test(with_one_thread_completing_a_future_runs_its_waiters),
+        cmocka_unit_test(with_one_thread_a_wait_for_all_tasks_returns),
+        cmocka_unit_test(with_one_thread_a_task_of_another_pool_may_wait_for_it),
+        cmocka_unit_test(with_one_thread_a_plain_thread_may_wait_for_it_in_any_way),
     };
     return cmocka_run_group_tests_name("shortage", tests, watchdog_start, watchdog_stop);
 }

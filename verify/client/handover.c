@@ -16,9 +16,11 @@
  */
 #include "worker_loop.h"
 
+#include "base/fault.h"
 #include "mc/mc.h"
 #include "small_pool.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static filch_pool *pool;
@@ -189,9 +191,29 @@ static void setup_forked(void)
 
 static void use_forked(void)
 {
+    mc_check(filch_pool_check(pool) == 0, "the pool is made anew");
     mc_check(filch_pool_wait(pool) == 0, "the pool is usable again");
     mc_check(pool->workers[0]->spin_halvings == 0 && !pool->inject.first, "it was made anew");
     mc_check(filch_pool_is_alive(pool), "and is alive");
+}
+
+/* The thread of the pool may fail to start. The next call tries again. */
+static void try_forked(void)
+{
+    int err = filch_pool_check(pool);
+
+    mc_check(err == 0 || err == -EAGAIN, "the pool is made anew, or there is no thread for it");
+    mc_check(err || filch_pool_is_alive(pool), "the pool is alive");
+}
+
+/* End the thread, if the pool has one. */
+static void stop_forked(void)
+{
+    int seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, false);
+
+    mc_check((seat == 0) == filch_pool_is_alive(pool), "a pool that is alive has a thread");
+    if (seat == 0)
+        filch_seat_call(&pool->workers[0]->seat, FILCH_BED_ENDED);
 }
 
 /* Look only while no other thread makes it anew. */
@@ -237,7 +259,9 @@ int main(int argc, char **argv)
 {
     mc_options options = mc_arguments(argc, argv), resting = options;
     resting.may_rest = has_gone_on;
-    mc_options bounded = mc_bounded(resting, options.is_long ? 2 : 1, 1);
+    mc_options bounded = mc_bounded(resting, options.is_long ? 2 : 1, 1), no_thread = options;
+    no_thread.faults = 1;
+    no_thread.fault_kinds = 1u << FILCH_FAULT_THREAD;
     const struct {
         mc_program program;
         const mc_options *options;
@@ -250,7 +274,8 @@ int main(int argc, char **argv)
         {{"pending, more", setup_pending, {end_one, begin_and_end, wait_for_all}, NULL}, &options},
         {{"pending, two", setup_pending, {end_one, end_one, wait_for_all, wait_for_all}, NULL},
          &options},
-        {{"forked", setup_forked, {use_forked, use_forked, look_at_forked}, NULL}, &options},
+        {{"forked", setup_forked, {use_forked, use_forked, look_at_forked}, stop_forked}, &options},
+        {{"forked, no thread", setup_forked, {try_forked, try_forked}, stop_forked}, &no_thread},
         {{"offer", setup_offer, {fork_and_claim, claim, claim}, NULL}, &options},
         {{"job, strand, sleeper", setup_sleeper, {end_job, first_worker, second_worker}, NULL},
          &bounded},

@@ -19,7 +19,9 @@
  *
  *   - s  it goes to sleep, as filch_worker_main does after its last search;
  *   - l  it was the only searcher, has found work and says so, while T3, worker 2, sleeps;
- *   - o  it is the lookout, in bed, from before the work came.
+ *   - o  it is the lookout, in bed, from before the work came;
+ *   - v  it goes to sleep, while T3 injects a job, too. Each of T1 and T3 may count on a thread
+ *        that the other one tries to start for worker 2. No thread can be started.
  *
  * No thread takes the work. So in every execution either the sleeper sees it, and is woken or
  * watches, or T3 is woken. If a thread sleeps on, the checker reports a deadlock.
@@ -28,10 +30,11 @@
  * timers. If T3 has the only strand, T3 gives it up meanwhile (m). T3 is then worker 0 and goes to
  * sleep, or is a guest whose seat has no thread. T2 or T3 must see the job.
  *
- * The search is exhaustive, except for h.
+ * The search is exhaustive, except for h and v.
  */
 #include "worker_loop.h"
 
+#include "base/fault.h"
 #include "mc/mc.h"
 
 static const char *deque_name;
@@ -45,7 +48,7 @@ static const char *deque_name;
 
 static filch_pool *pool;
 static filch_strand *strand;
-static filch_job job;
+static filch_job job, other_job;
 static filch_timer timer;
 static filch_atomic_u32 never;
 static filch_slot child, older;
@@ -154,7 +157,7 @@ static void go_to_sleep(void)
                      is_searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
     uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
     bool is_lookout = filch_lookout_begin(worker);
-    filch_worker_look_once_more(worker, how == 's');
+    filch_worker_look_once_more(worker, how == 's' || how == 'v');
     while (is_lookout)
         is_lookout = filch_lookout_look(worker);
     if (until_ns == FILCH_NEVER_NS)
@@ -202,6 +205,11 @@ static void look_out(void)
     is_over = true;
 }
 
+static void inject_another(void)
+{
+    filch_pool_inject(pool, &other_job);
+}
+
 static void leave_searchers(void)
 {
     stop_searching(pool->workers[1]);
@@ -223,13 +231,15 @@ static MC_OUTSIDE bool may_rest(void)
 static void setup(void)
 {
     deque_name = what == 'c' ? "bwos_fifo:2:1" : "split";
-    pool = make_small_pool(how == 'l' ? 3 : 2);
+    pool = make_small_pool(how == 'l' || how == 'v' ? 3 : 2);
     filch_pool_begin(pool); /* until the tasks end */
     filch_worker_have_spare(pool->workers[0]);
     strand = filch_worker_prepare(pool->workers[0], do_nothing, NULL, NULL);
     filch_strand_begin_task(strand, NULL, NULL);
     strand->worker = pool->workers[0];
     if (how == 'm') {
+        /* No thread can be started for the guest's seat. */
+        filch_store_relaxed(&pool->retry_ns, FILCH_NEVER_NS);
         pool->workers[0]->spare = strand;
         job.refuse = refuse;
         pool->strands.kind = &too_large;
@@ -254,6 +264,8 @@ static void setup(void)
     }
     if (how == 'l')
         filch_sleep_push(&pool->sleep, 2, FILCH_ROLE_RUNNING);
+    if (how == 'v')
+        filch_sleep_push(&pool->vacant, 2, FILCH_ROLE_RUNNING);
     if (how == 'o') {
         filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
         filch_queue_push(&pool->workers[0]->ready, &job.link);
@@ -275,7 +287,10 @@ static int run_all(const char *name, const mc_options *options, char receiver, c
                          : how == 'o' ? look_out
                          : how == 'm' ? sleep_as_searcher
                                       : go_to_sleep;
-    program.threads[2] = how == 'l' ? sleep_on : how == 'm' ? give_strand_up : NULL;
+    program.threads[2] = how == 'l'   ? sleep_on
+                         : how == 'm' ? give_strand_up
+                         : how == 'v' ? inject_another
+                                      : NULL;
     for (; *all; all++)
         for (unsigned second = 0; second <= (how == 's' || how == 'n' || how == 'm'); second++) {
             what = *all;
@@ -293,10 +308,15 @@ int main(int argc, char **argv)
 
     options.may_rest = may_rest;
     const mc_options two = mc_bounded(options, 2, 1);
+    mc_options no_thread = mc_bounded(options, 2, 1);
+    no_thread.faults = MC_ALWAYS;
+    no_thread.fault_kinds = 1u << FILCH_FAULT_THREAD;
+    no_thread.is_setup_sound = true;
     return run_all("idle, half", &two, 's', "h") |
            run_all("idle, sleeps", &options, 's', "rRiswyYpgctTf") |
            run_all("idle, leaves", &options, 'l', "rRiswyYpgctTf") |
            run_all("idle, no memory", &options, 'n', "rRyYptTf") |
            run_all("idle, looks out", &options, 'o', "ryR") |
-           run_all("idle, one strand", &options, 'm', "is");
+           run_all("idle, one strand", &options, 'm', "is") |
+           run_all("idle, no thread", &no_thread, 'v', "iR");
 }

@@ -8,6 +8,10 @@
  * workers that start and sleep. All programs are walked at random, more often with --long. The
  * client checks the answer, and the checker reports races, sleepers left, and memory that is not
  * freed.
+ *
+ * "one thread": a pool has the thread that it was created with, and no other can be started. "few
+ * threads": any start may fail. Tasks wait there, and other tasks and threads wait for them: the
+ * pool's one thread is enough to fire its timers and to run its tasks.
  */
 #include "base/fault.h"
 #include "mc/mc.h"
@@ -50,7 +54,8 @@ static void create_if_possible(void)
                              .spin = spin_policy};
     int err = filch_pool_create(&pool, &options);
 
-    mc_check(err == 0 || (err == -ENOMEM && !pool), "a pool is created, or there is no memory");
+    mc_check(err == 0 || ((err == -ENOMEM || err == -EAGAIN) && !pool),
+             "a pool is created, or there is no memory, or no thread");
 }
 
 static void destroy(void)
@@ -131,6 +136,50 @@ static void run_here_and_there(void)
     mc_check(filch_run(other, run_in, pool) == 0, "a task is run");
 }
 
+/* A task of one pool waits for a task of the other, which waits for a timer. */
+static void nap(filch_frame *f, void *arg)
+{
+    mc_check(filch_sleep_ns(f, 1000) == 0, "a task sleeps");
+    count(f, arg);
+}
+
+static void run_nap_in(filch_frame *f, void *in)
+{
+    (void)f;
+    mc_check(filch_run(in, nap, NULL) == 0, "a task runs one in the other pool");
+}
+
+static void run_nap_there(void)
+{
+    mc_check(filch_run(pool, run_nap_in, other) == 0, "a task is run");
+}
+
+static void run_nap_here(void)
+{
+    mc_check(filch_run(other, nap, NULL) == 0, "a task is run");
+}
+
+/* A plain thread waits for a task that another thread submits, and that waits for a timer. */
+static filch_future future;
+
+static void nap_and_set(filch_frame *f, void *arg)
+{
+    nap(f, arg);
+    mc_check(filch_future_set(&future, &future, 0), "the future is set once");
+}
+
+static void submit_setter(void)
+{
+    mc_check(filch_submit(pool, nap_and_set, NULL) == 0, "a task is submitted");
+}
+
+static void get_future(void)
+{
+    void *value;
+    mc_check(filch_future_get(NULL, &future, &value) == 0 && value == &future,
+             "a plain thread gets the value");
+}
+
 static filch_atomic_u32 accepted;
 
 static void submit_if_possible(void)
@@ -178,12 +227,32 @@ static const struct {
      FILCH_SPIN_POWER,
      0,
      0},
-    {{"pool submit, no threads", create, {submit, submit}, check_two},
-     1,
+    {{"pool submit, one thread", create, {submit, submit}, check_two},
+     2,
      FILCH_SPIN_POWER,
      MC_ALWAYS,
      1u << FILCH_FAULT_THREAD},
-    {{"pool run, no threads", create, {run_sum, submit}, check_one},
+    {{"pool run, one thread", create, {run_sum, submit}, check_one},
+     2,
+     FILCH_SPIN_POWER,
+     MC_ALWAYS,
+     1u << FILCH_FAULT_THREAD},
+    {{"pool run, few threads", create, {run_sum, submit}, check_one},
+     3,
+     FILCH_SPIN_POWER,
+     2,
+     1u << FILCH_FAULT_THREAD},
+    {{"nap in pool, one thread", create_two, {run_nap_there, run_nap_here}, destroy_two},
+     2,
+     FILCH_SPIN_POWER,
+     MC_ALWAYS,
+     1u << FILCH_FAULT_THREAD},
+    {{"nap in pool, few threads", create_two, {run_nap_there, run_nap_here}, destroy_two},
+     2,
+     FILCH_SPIN_POWER,
+     2,
+     1u << FILCH_FAULT_THREAD},
+    {{"future, one thread", create, {get_future, submit_setter}, check_one},
      2,
      FILCH_SPIN_POWER,
      MC_ALWAYS,
@@ -222,12 +291,14 @@ int main(int argc, char **argv)
     if (options.runs == 0)
         options.runs = options.is_long ? 1000000 : 3000;
     options.spins = MC_ALWAYS;
+    options.timeouts = MC_ALWAYS;
     options.check_leaks = true;
     for (unsigned i = 0; i < sizeof programs / sizeof programs[0]; i++) {
         workers = programs[i].workers;
         spin_policy = programs[i].spin;
         options.fault_kinds = programs[i].fault_kinds;
         options.faults = programs[i].faults;
+        options.is_setup_sound = programs[i].fault_kinds != 0;
         failures += run(&programs[i].program, &options);
         if (options.mode == MC_RANDOM && !programs[i].program.threads[1]) {
             mc_options all = options;

@@ -29,9 +29,6 @@ static inline filch_pool *make_small_pool(unsigned worker_count)
     pool->sleep.seats = pool->vacant.seats = calloc(worker_count, sizeof *pool->sleep.seats);
     pool->alive = calloc(1, sizeof *pool->alive);
     filch_store_relaxed(pool->alive, 1);
-    /* The pool has threads: a thread from outside need not do the work. */
-    filch_store_relaxed(&pool->thread_count, worker_count);
-    filch_store_relaxed(&pool->has_threads, 1);
     filch_queue_init(&pool->inject);
     filch_queue_init(&pool->ready);
     filch_timers_init(&pool->timers);

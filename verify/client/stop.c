@@ -29,16 +29,15 @@ static void setup_stop(void)
     pool = make_small_pool(worker_count);
     for (unsigned i = 0; i < worker_count; i++) {
         pool->workers[i]->has_thread = false;
-        filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
+        filch_sleep_push(&pool->vacant, i, FILCH_ROLE_RUNNING);
     }
 }
 
 static void start_and_stop(void)
 {
     for (unsigned i = 0; i < worker_count; i++) {
-        int seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, false);
-        if (seat >= 0)
-            call(pool, pool->workers[seat]);
+        filch_sleep_search(&pool->sleep, worker_count);
+        start_vacant(pool, NULL);
     }
     stop_threads(pool);
 }

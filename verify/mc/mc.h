@@ -67,6 +67,7 @@ typedef struct mc_options {
     unsigned spins;  /* pauses that return at once, before they wait for news; or MC_ALWAYS */
     unsigned faults; /* allocations, mappings and thread starts that may fail; or MC_ALWAYS do */
     unsigned fault_kinds;   /* of these, only 1 << FILCH_FAULT_THREAD ... [all] */
+    bool is_setup_sound;    /* nothing fails in the program's setup and finish */
     unsigned spurious;      /* futex waits that return for no reason */
     unsigned timeouts;      /* futex waits with a time-out that run into it */
     uint64_t clock_step_ns; /* how far a call moves the thread's clock [25 us] */

@@ -469,7 +469,8 @@ bool mc_may_fault(unsigned what)
 {
     thread *t = mc.current;
 
-    if (!t || t->faults == 0 || (mc.options.fault_kinds && !(mc.options.fault_kinds >> what & 1)))
+    if (!t || t->faults == 0 || (mc.options.fault_kinds && !(mc.options.fault_kinds >> what & 1)) ||
+        (t->id == 0 && mc.options.is_setup_sound))
         return false;
     if (t->faults != MC_ALWAYS) {
         /* Faults are rare in random walks: otherwise the walks would not come far. */
