@@ -28,6 +28,11 @@
 static const unsigned thread_limits[LANE_COUNT] = {
     [FILCH_LANE_ANY] = 64, [FILCH_LANE_FILES] = 16, [FILCH_LANE_NAMES] = 8};
 
+/* If a thread cannot be started for a call, and the others are busy, try again after this time, and
+ * after twice that ... up to a second: perhaps the call that they make waits for this one. */
+#define FIRST_RETRY_NS 1000000
+#define RETRY_DOUBLINGS 10
+
 /* Calls often come one after the other, and a thread that sleeps takes microseconds to wake. */
 #define LINGER_NS 50000
 #define LAST_NS 1000000000
@@ -41,6 +46,7 @@ struct call {
     void *arg;
     int result;
     call_state state;
+    bool lacks_thread; /* no thread is free for it, and none could be started */
     filch_waiting *waiting;
 };
 
@@ -227,6 +233,12 @@ static offload *get_offload(filch_pool *pool)
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+/* Start a thread for the call, if the lane may have one more. Under the lock. */
+static void start_for(lane *l, call *c)
+{
+    c->lacks_thread = l->thread_count < l->thread_limit && !start_thread(l);
+}
+
 /* Under the lock. False: the lane has no thread that could take the call. */
 static bool queue_call(lane *l, call *c)
 {
@@ -239,8 +251,7 @@ static bool queue_call(lane *l, call *c)
         ring(l, l->has_lingerer && l->queued_count == 1 ? 0 : 1);
         return true;
     }
-    if (l->thread_count < l->thread_limit)
-        start_thread(l);
+    start_for(l, c);
     return l->thread_count > 0;
 }
 
@@ -256,35 +267,50 @@ static void take_off(lane *l, call *c)
     l->queued_count--;
 }
 
+/* When to try again to start a thread for the call; never, if it does not lack one. */
+static uint64_t next_try_ns(const call *c, unsigned tries)
+{
+    return c->lacks_thread ? filch_after_ns((uint64_t)FIRST_RETRY_NS << tries) : FILCH_NEVER_NS;
+}
+
 /* Wait until the call is done, the task is cancelled or the deadline passes. Returns the state of
- * the call at that time. CALL_QUEUED: it was removed from the queue, and its result is the
- * reason. */
+ * the call at that time. CALL_QUEUED: it was removed from the queue, and its result is
+ * the reason. */
 static call_state wait_for_end(filch_frame *f, lane *l, call *c, uint64_t deadline_ns)
 {
-    filch_waiting waiting;
-    int outcome = 0;
+    for (unsigned tries = 0;; tries += tries < RETRY_DOUBLINGS) {
+        uint64_t try_ns = next_try_ns(c, tries);
+        filch_waiting waiting;
+        int outcome = 0;
 
-    filch_waiting_begin(&waiting, f, "a call that blocks");
-    waiting.is_firm = true;
-    filch_lock_acquire(&l->lock);
-    bool is_done = c->state == CALL_DONE;
-    c->waiting = &waiting;
-    filch_lock_release(&l->lock);
-    if (is_done)
-        filch_waiting_drop(&waiting);
-    else
-        outcome = filch_waiting_wait(&waiting, deadline_ns);
-    /* Take the lock also when the call is done: the thread must have released it before the call is
-     * freed. */
-    filch_lock_acquire(&l->lock);
-    c->waiting = NULL;
-    call_state state = c->state;
-    if (state == CALL_QUEUED) {
-        take_off(l, c);
-        c->result = outcome;
+        filch_waiting_begin(&waiting, f, "a call that blocks");
+        waiting.is_firm = true;
+        filch_lock_acquire(&l->lock);
+        bool is_done = c->state == CALL_DONE;
+        c->waiting = &waiting;
+        filch_lock_release(&l->lock);
+        if (is_done)
+            filch_waiting_drop(&waiting);
+        else
+            outcome = filch_waiting_wait(&waiting, try_ns < deadline_ns ? try_ns : deadline_ns);
+        /* Take the lock also when the call is done: the thread must have released it before the
+         * call is freed. */
+        filch_lock_acquire(&l->lock);
+        c->waiting = NULL;
+        call_state state = c->state;
+        bool goes_on = state != CALL_DONE && outcome == -ETIMEDOUT && try_ns < deadline_ns;
+        if (goes_on) {
+            c->lacks_thread = false;
+            if (state == CALL_QUEUED)
+                start_for(l, c);
+        } else if (state == CALL_QUEUED) {
+            take_off(l, c);
+            c->result = outcome;
+        }
+        filch_lock_release(&l->lock);
+        if (!goes_on)
+            return state;
     }
-    filch_lock_release(&l->lock);
-    return state;
 }
 
 int filch_blocking_until(filch_frame *f, filch_lane which, int (*fn)(void *arg), void *arg,

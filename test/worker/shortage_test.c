@@ -359,6 +359,58 @@ TEST(with_one_thread_a_plain_thread_may_wait_for_it_in_any_way)
     }
 }
 
+/* ---- blocking calls -------------------------------------------------------------------------- */
+
+static latch is_called, may_return;
+
+static int block_until_called(void *arg)
+{
+    (void)arg;
+    latch_open(&is_called);
+    latch_wait(&may_return);
+    return 0;
+}
+
+static int let_return(void *arg)
+{
+    (void)arg;
+    latch_open(&may_return);
+    return 0;
+}
+
+static int make_first_call(filch_frame *f, void *arg)
+{
+    (void)arg;
+    return filch_blocking(f, FILCH_LANE_ANY, block_until_called, NULL);
+}
+
+/* The thread for the second call cannot be started at first. The first call waits for the second. */
+static void call_twice(filch_frame *f, void *arg)
+{
+    filch_scope scope;
+    (void)arg;
+
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, make_first_call, NULL) == 0);
+    while (!latch_is_open(&is_called))
+        CHECK(filch_sleep_ns(f, 100000) == 0);
+    set(&failures_left, 1);
+    CHECK(filch_blocking(f, FILCH_LANE_ANY, let_return, NULL) == 0);
+    CHECK(filch_scope_close(f, &scope) == 0);
+}
+
+TEST(a_thread_for_blocking_calls_is_tried_again)
+{
+    for (unsigned workers = 1; workers <= 2; workers++) {
+        filch_pool *pool = watched_pool_of(workers);
+
+        latch_init(&is_called, 1);
+        latch_init(&may_return, 1);
+        assert_int_equal(filch_run(pool, call_twice, NULL), 0);
+        watched_pool_destroy(pool);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +423,7 @@ int main(void)
         cmocka_unit_test(with_one_thread_a_wait_for_all_tasks_returns),
         cmocka_unit_test(with_one_thread_a_task_of_another_pool_may_wait_for_it),
         cmocka_unit_test(with_one_thread_a_plain_thread_may_wait_for_it_in_any_way),
+        cmocka_unit_test(a_thread_for_blocking_calls_is_tried_again),
     };
     return cmocka_run_group_tests_name("shortage", tests, watchdog_start, watchdog_stop);
 }

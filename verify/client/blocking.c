@@ -27,9 +27,9 @@ static int call_it(void *what)
 }
 
 /* filch_blocking, called by a thread. */
-static void block(int *what)
+static void block(int (*fn)(void *), int *what)
 {
-    call c = {.fn = call_it, .arg = what, .state = CALL_QUEUED};
+    call c = {.fn = fn, .arg = what, .state = CALL_QUEUED};
     int before = *what;
 
     filch_lock_acquire(&the_lane.lock);
@@ -41,19 +41,46 @@ static void block(int *what)
         mc_check(wait_for_end(NULL, &the_lane, &c, FILCH_NEVER_NS) == CALL_DONE,
                  "a call that was queued is made");
     else
-        c.result = call_it(what);
+        c.result = fn(what);
     mc_check(c.result == before + 1 && *what == before + 1, "it is made once");
 }
 
 static void block_once(void)
 {
-    block(&did[mc_self() - 1]);
+    block(call_it, &did[mc_self() - 1]);
 }
 
 static void block_twice(void)
 {
     block_once();
     block_once();
+}
+
+/* One call waits for the other, for which a thread may fail to start once. */
+static filch_atomic_u32 is_done;
+
+static int wait_for_other(void *what)
+{
+    while (!filch_load_acquire(&is_done))
+        filch_futex_wait(&is_done, 0, NULL);
+    return ++*(int *)what;
+}
+
+static int let_other_go(void *what)
+{
+    filch_store_release(&is_done, 1);
+    filch_futex_wake(&is_done, 1);
+    return ++*(int *)what;
+}
+
+static void block_after(void)
+{
+    block(wait_for_other, &did[0]);
+}
+
+static void block_before(void)
+{
+    block(let_other_go, &did[1]);
 }
 
 static void finish(void)
@@ -78,6 +105,8 @@ int main(int argc, char **argv)
         walks.mode = MC_RANDOM;
     if (walks.runs == 0)
         walks.runs = walks.is_long ? 1000000 : 20000;
+    mc_options turns = walks;
+    turns.timeouts = MC_ALWAYS;
     const struct {
         mc_program program;
         const mc_options *options;
@@ -86,6 +115,7 @@ int main(int argc, char **argv)
         {{"blocking, twice", setup, {block_twice}, finish}, &two},
         {{"blocking, twice, timed", setup, {block_twice}, finish}, &timed_two},
         {{"blocking, no threads", setup, {block_twice}, finish}, &failing_two},
+        {{"blocking, in turn", setup, {block_after, block_before}, finish}, &turns},
         {{"blocking, two", setup, {block_twice, block_once}, finish}, &walks},
     };
     int code = 0;
