@@ -202,7 +202,9 @@ int filch_pool_wait(filch_pool *pool)
         return -EINVAL;
     if (filch_worker_self_in(pool))
         return -EDEADLK;
-    filch_pool_check(pool);
+    /* In a forked child that has not used the pool, the tasks belong to the parent. */
+    if (!filch_pool_is_alive(pool))
+        return 0;
     for (;;) {
         /* relaxed: a compare and swap follows, and acquires before this returns. */
         uint32_t pending = filch_load_relaxed(&pool->pending);

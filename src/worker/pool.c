@@ -26,7 +26,7 @@
 #define DEFAULT_STACK_BYTES ((size_t)8 << 20)
 #define SMALLEST_STACK_BYTES ((size_t)16 << 10)
 
-/* ---- create and destroy ---------------------------------------------------------------------- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 bool filch_is_verbose(void)
 {
@@ -248,6 +248,54 @@ free_pool:
     return err;
 }
 
+/* ---- fork() ---------------------------------------------------------------------------------- */
+
+/* In the child of a fork() the pool's threads are gone, and their work belongs to the parent. Start
+ * again with the inherited memory. */
+static void rebuild(filch_pool *pool)
+{
+    /* Queued jobs and strands belong to the parent, and may be on stacks that are gone. */
+    filch_queue_init(&pool->inject);
+    filch_queue_init(&pool->ready);
+    filch_timers_init(&pool->timers);
+    filch_parts_end(&pool->parts, true);
+    filch_strands_rebuild(&pool->strands);
+    reset_seats(pool);
+    pool->generation++;
+}
+
+bool filch_pool_is_alive(const filch_pool *pool)
+{
+    /* acquire [rebuilt] */
+    return filch_load_acquire(pool->alive) == here(pool, PROCESS_ALIVE);
+}
+
+int filch_pool_check(filch_pool *pool)
+{
+    for (;;) {
+        /* acquire [rebuilt] */
+        uint32_t seen = filch_load_acquire(pool->alive);
+        if (seen == here(pool, PROCESS_ALIVE))
+            return 0;
+        if (filch_worker_self_in(pool))
+            return -EOWNERDEAD;
+        if (seen == here(pool, PROCESS_REBUILDING)) {
+            filch_pause();
+            continue;
+        }
+        /* acq_rel [rebuilt] */
+        if (!filch_cas_acq_rel(pool->alive, &seen, here(pool, PROCESS_REBUILDING)))
+            continue;
+        rebuild(pool);
+        int err = filch_pool_start_first(pool);
+        /* release [rebuilt]. After an error the next call tries again. */
+        filch_store_release(pool->alive, here(pool, err ? PROCESS_FORKED : PROCESS_ALIVE));
+        return err;
+    }
+}
+
+/* ---- destroy --------------------------------------------------------------------------------- */
+
 void filch_pool_gave_seat(filch_pool *pool)
 {
     /* seq_cst [stop-or-sleep] */
@@ -291,13 +339,17 @@ int filch_pool_destroy(filch_pool *pool)
 
     if (err)
         return err;
-    /* relaxed: as in filch_scope_open. */
-    unsigned scope_count = filch_load_relaxed(&pool->scopes);
+    /* relaxed: as in filch_scope_open. In a forked child, open scopes belong to the parent. */
+    unsigned scope_count = filch_pool_is_alive(pool) ? filch_load_relaxed(&pool->scopes) : 0;
     if (scope_count > 0) {
         if (filch_is_verbose())
             fprintf(stderr, "filch: pool '%s' is not destroyed: %u of its scopes are not closed\n",
                     pool->options.name, scope_count);
         return -EBUSY;
+    }
+    if (!filch_pool_is_alive(pool)) {
+        rebuild(pool);
+        filch_sleep_push(&pool->vacant, 0, FILCH_ROLE_RUNNING);
     }
     stop_threads(pool);
     filch_parts_end(&pool->parts, false);
@@ -310,52 +362,6 @@ int filch_pool_destroy(filch_pool *pool)
     free((char *)pool->options.name);
     free(pool);
     return 0;
-}
-
-/* ---- fork() ---------------------------------------------------------------------------------- */
-
-/* In the child of a fork() the pool's threads are gone, and their work belongs to the parent. Start
- * again with the inherited memory. */
-static int rebuild(filch_pool *pool)
-{
-    /* Queued jobs and strands belong to the parent, and may be on stacks that are gone. */
-    filch_queue_init(&pool->inject);
-    filch_queue_init(&pool->ready);
-    filch_timers_init(&pool->timers);
-    filch_parts_end(&pool->parts, true);
-    filch_strands_rebuild(&pool->strands);
-    reset_seats(pool);
-    pool->generation++;
-    return filch_pool_start_first(pool);
-}
-
-bool filch_pool_is_alive(const filch_pool *pool)
-{
-    /* acquire [rebuilt] */
-    return filch_load_acquire(pool->alive) == here(pool, PROCESS_ALIVE);
-}
-
-int filch_pool_check(filch_pool *pool)
-{
-    for (;;) {
-        /* acquire [rebuilt] */
-        uint32_t seen = filch_load_acquire(pool->alive);
-        if (seen == here(pool, PROCESS_ALIVE))
-            return 0;
-        if (filch_worker_self_in(pool))
-            return -EOWNERDEAD;
-        if (seen == here(pool, PROCESS_REBUILDING)) {
-            filch_pause();
-            continue;
-        }
-        /* acq_rel [rebuilt] */
-        if (!filch_cas_acq_rel(pool->alive, &seen, here(pool, PROCESS_REBUILDING)))
-            continue;
-        int err = rebuild(pool);
-        /* release [rebuilt]. After an error the next call tries again. */
-        filch_store_release(pool->alive, here(pool, err ? PROCESS_FORKED : PROCESS_ALIVE));
-        return err;
-    }
 }
 
 unsigned filch_pool_worker_count(const filch_pool *pool)

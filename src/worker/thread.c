@@ -39,23 +39,15 @@ static void set_affinity(const filch_pool *pool, unsigned cpu)
     CPU_FREE(set);
 }
 
-void filch_thread_start(filch_worker *worker, filch_overflow *overflow)
+void filch_thread_start(const filch_worker *worker)
 {
-    const filch_options *options = &worker->pool->options;
     char number[12];
 
     snprintf(number, sizeof number, "/%u", worker->index);
     set_name(worker->pool, number);
-    set_affinity(worker->pool,
-                 options->pin ? worker->index % worker->pool->topology.cpu_count : ANY_CPU);
-    if (options->report_overflow)
-        filch_overflow_enter(overflow);
-}
-
-void filch_thread_stop(filch_worker *worker, filch_overflow *overflow)
-{
-    if (worker->pool->options.report_overflow)
-        filch_overflow_leave(overflow);
+    set_affinity(worker->pool, worker->pool->options.pin
+                                   ? worker->index % worker->pool->topology.cpu_count
+                                   : ANY_CPU);
 }
 
 void filch_thread_assist(const filch_pool *pool)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Set up a pool's threads when they start: a name, CPUs and a signal stack.
+ * Set up a pool's threads when they start: a name and CPUs.
  */
 #ifndef FILCH_WORKER_THREAD_H
 #define FILCH_WORKER_THREAD_H
 
 #include "worker/worker.h"
 
-void filch_thread_start(filch_worker *worker, filch_overflow *overflow);
-void filch_thread_stop(filch_worker *worker, filch_overflow *overflow);
+/* By the new thread of a worker. */
+void filch_thread_start(const filch_worker *worker);
 
 /* By a new thread of the pool that is not a worker: set its name, and let it use all CPUs of the
  * pool. Otherwise it would inherit those of its starter. */

@@ -134,8 +134,11 @@ static void run_loop(filch_worker *worker)
     const filch_options *options = &pool->options;
     const filch_visit visit = {.worker = worker};
     bool searching = !worker->next;
+    filch_overflow overflow;
 
     set_self(&visit);
+    if (options->report_overflow)
+        filch_overflow_enter(&overflow);
     if (options->on_start) {
         call_on_start(worker, searching);
         searching = false;
@@ -187,17 +190,17 @@ static void run_loop(filch_worker *worker)
     }
     if (options->on_stop)
         options->on_stop(options->hook_context, worker->index);
+    if (options->report_overflow)
+        filch_overflow_leave(&overflow);
 }
 
 void *filch_worker_main(void *argument)
 {
     filch_worker *worker = argument;
-    filch_overflow overflow;
 
-    filch_thread_start(worker, &overflow);
+    filch_thread_start(worker);
     if (!worker->starts_in_bed || filch_worker_sleep(worker, FILCH_NEVER_NS, false))
         run_loop(worker);
-    filch_thread_stop(worker, &overflow);
     return NULL;
 }
 

@@ -384,7 +384,8 @@ static int make_first_call(filch_frame *f, void *arg)
     return filch_blocking(f, FILCH_LANE_ANY, block_until_called, NULL);
 }
 
-/* The thread for the second call cannot be started at first. The first call waits for the second. */
+/* The thread for the second call cannot be started at first. The first call waits for the
+ * second. */
 static void call_twice(filch_frame *f, void *arg)
 {
     filch_scope scope;
