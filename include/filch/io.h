@@ -51,7 +51,8 @@
  *   - uring: io_uring, one ring per worker. The default.
  *   - epoll: system calls that do not block, epoll, and threads for files (filch/blocking.h). Also
  *     used where the kernel or a container refuses io_uring.
- *   - threads: the same, but one extra thread waits in epoll instead of idle workers.
+ *   - threads: the same, but one extra thread waits in epoll instead of idle workers. The default
+ *     under valgrind, which does not follow io_uring.
  *   The results are the same. A pool that does no I/O has no ring, no thread and no signal handler
  *   for it.
  *

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/memory.h"
 
+#include "base/valgrind.h"
+
 #include <errno.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -117,7 +119,7 @@ static bool advise_all(char *first, size_t bytes, size_t stride, size_t count, i
 #if defined(SYS_process_madvise) && !defined(FILCH_MODEL)
     struct iovec ranges[RANGES_MAX];
 
-    if (count < 2 || count > RANGES_MAX)
+    if (count < 2 || count > RANGES_MAX || filch_is_on_valgrind())
         return false;
     for (size_t i = 0; i < count; i++)
         ranges[i] = (struct iovec){first + i * stride, bytes};

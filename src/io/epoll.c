@@ -25,6 +25,7 @@
 #include "io/epoll.h"
 #include "base/descriptor.h"
 #include "base/memory.h"
+#include "base/valgrind.h"
 #include "io/ops.h"
 
 #include <string.h>
@@ -52,7 +53,7 @@ struct filch_epoll {
     filch_pool *pool;
     filch_io *io;
     int fd;
-    filch_atomic_u32 has_no_pwait2; /* the kernel, or a container, refuses epoll_pwait2 */
+    filch_atomic_u32 has_no_pwait2; /* the kernel, a container or valgrind refuses it */
     filch_atomic_u32 poll_count;
 
     filch_lock lock;
@@ -457,6 +458,8 @@ int filch_epoll_create(filch_epoll **out, filch_io *io, bool has_thread)
         return err;
     epoll->pool = io->pool;
     epoll->io = io;
+    /* relaxed: no other thread knows the instance. */
+    filch_store_relaxed(&epoll->has_no_pwait2, filch_is_on_valgrind());
     epoll->source =
         (filch_source){.bell = filch_descriptor_of_ours(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)),
                        .poll = poll_epoll,

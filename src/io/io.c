@@ -6,6 +6,7 @@
 #include "io/io.h"
 
 #include "base/memory.h"
+#include "base/valgrind.h"
 #include "fork/fork.h"
 #include "io/epoll.h"
 #include "io/ops.h"
@@ -27,6 +28,19 @@ enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
 static const char *const way_names[] = {
     [FILCH_IO_URING] = "uring", [FILCH_IO_EPOLL] = "epoll", [FILCH_IO_THREADS] = "threads"};
 
+/* Valgrind does not see what the kernel writes through a ring, and a program that sleeps in a ring
+ * does not end on a signal there. */
+static void choose_default_way(filch_io *io)
+{
+    bool is_on_valgrind = filch_is_on_valgrind();
+
+    io->way = is_on_valgrind ? FILCH_IO_THREADS : FILCH_IO_URING;
+    if (is_on_valgrind && filch_is_verbose())
+        fprintf(stderr,
+                "filch: pool '%s': I/O by threads, since valgrind does not follow io_uring\n",
+                io->pool->options.name);
+}
+
 /* FILCH_IO is one of the names. "uring:<n>" also says how many entries each ring has. */
 static void choose_way(filch_io *io)
 {
@@ -34,10 +48,11 @@ static void choose_way(filch_io *io)
     size_t length = wish ? strcspn(wish, ":") : 0;
     unsigned entries = 0;
 
-    io->way = FILCH_IO_URING;
     io->ring_entries = DEFAULT_RING_ENTRIES;
-    if (!wish || !*wish)
+    if (!wish || !*wish) {
+        choose_default_way(io);
         return;
+    }
     for (size_t i = 0; i < sizeof way_names / sizeof way_names[0]; i++)
         if (strlen(way_names[i]) == length && strncmp(way_names[i], wish, length) == 0) {
             io->way = (filch_io_way)i;
@@ -53,6 +68,7 @@ static void choose_way(filch_io *io)
         fprintf(stderr,
                 "filch: pool '%s': '%.32s' in FILCH_IO ignored; there are uring, epoll, threads\n",
                 io->pool->options.name, wish);
+    choose_default_way(io);
 }
 
 static void end_rings(filch_io *io)

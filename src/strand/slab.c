@@ -2,18 +2,10 @@
 #include "strand/slab.h"
 
 #include "base/memory.h"
+#include "base/valgrind.h"
 #include "strand/strand.h"
 
 #include <string.h>
-
-#if defined(__has_include)
-#if __has_include(<valgrind/valgrind.h>)
-#include <valgrind/valgrind.h>
-#endif
-#endif
-#ifndef VALGRIND_STACK_REGISTER
-#define VALGRIND_STACK_REGISTER(low, high) ((void)(low), (void)(high))
-#endif
 
 /* A function with a large frame must not step over the guard. Compilers that probe the stack touch
  * every page, on aarch64 one byte per 64 KiB. On x86-64 much code is compiled without probes, and
@@ -131,7 +123,7 @@ static filch_slab *create(const filch_slabs *slabs, unsigned count)
     if (install_guards(slabs, slab))
         goto unmap;
     for (unsigned i = 0; i < count; i++)
-        VALGRIND_STACK_REGISTER(slab->low + i * span + GUARD_BYTES, strand_at(slabs, slab, i));
+        filch_valgrind_add_stack(slab->low + i * span + GUARD_BYTES, strand_at(slabs, slab, i));
     return slab;
 
 unmap:
