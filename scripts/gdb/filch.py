@@ -7,6 +7,9 @@
     (gdb) filch bt                 backtraces of all waiting strands
     (gdb) filch bt <id>            the backtrace of one strand
 
+The library needs debug information: CMAKE_BUILD_TYPE=RelWithDebInfo, or -g. Without it the commands
+say so.
+
 For a backtrace, the selected thread borrows the saved registers of a strand. So backtraces need a
 live process.
 """
@@ -15,17 +18,41 @@ import gdb
 GUARD_BYTES, HEADER_OFFSET = 64 << 10, 2048  # of src/strand/slab.c and filch/strand.h
 
 
+# Types of the library, each with a member that these commands read. A program with debug
+# information knows the names of some of these types, but not their members.
+TYPES = {"filch_pool": "workers", "filch_worker": "strand", "filch_strand": "waits_at",
+         "filch_slab": "low", "filch_visit": "outer"}
+
+
+def check_debug_information():
+    """Raise an error that says so if the debug information of the library is missing."""
+    if not gdb.selected_inferior().threads():
+        raise gdb.GdbError("the program is not running")
+    for name, member in TYPES.items():
+        try:
+            is_known = any(field.name == member
+                           for field in gdb.lookup_type(f"struct {name}").fields())
+        except gdb.error:
+            is_known = False
+        if not is_known:
+            raise gdb.GdbError(
+                f"no debug information about 'struct {name}' of filch: compile the library with -g "
+                "(CMAKE_BUILD_TYPE=RelWithDebInfo), and do not strip it")
+
+
 def pools(expression):
     """The pool in `expression`, or else the pools that the threads work for."""
+    check_debug_information()
     if expression:
         yield gdb.parse_and_eval(f"(struct filch_pool *)({expression})").dereference()
         return
-    seen, selected = set(), gdb.selected_thread()
+    seen, selected, unread = set(), gdb.selected_thread(), None
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         try:
             visit = gdb.parse_and_eval("'worker.c'::self_visit")
-        except gdb.error:
+        except gdb.error as error:
+            unread = error
             continue
         while visit:
             pool = visit["worker"]["pool"]
@@ -34,6 +61,9 @@ def pools(expression):
                 yield pool.dereference()
             visit = visit["outer"]
     selected.switch()
+    if not seen and unread:
+        raise gdb.GdbError(f"cannot read which pools the threads work for ({unread}); name a pool: "
+                           "filch strands <pool>")
     if not seen:
         raise gdb.GdbError("no thread works for a pool; name one: filch strands <pool>")
 
