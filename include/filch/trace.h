@@ -22,8 +22,8 @@ extern "C" {
 #endif
 
 #define FILCH_COUNTERS(X)                                                                          \
-    X(injected)       /* tasks from outside that this worker ran */                                \
-    X(stolen)         /* tasks that it stole and ran */                                            \
+    X(injected)       /* tasks from outside the pool that this worker ran */                       \
+    X(stolen)         /* tasks that it took from other workers, forked or spawned */               \
     X(lost)           /* attempts to steal that another thief won */                               \
     X(empty)          /* attempts that found nothing public */                                     \
     X(published)      /* times it made tasks public, for thieves to steal */                       \
@@ -31,7 +31,15 @@ extern "C" {
     X(strands_stolen) /* ready strands that it took over from another worker */                    \
     X(suspensions)    /* times a strand was suspended to wait */                                   \
     X(sleeps)         /* times it went to sleep in the kernel */                                   \
-    X(wakes)          /* times it woke another worker */
+    X(wakes)          /* times it woke another worker */                                           \
+    X(spawned)        /* tasks that it ran, spawned into a scope by a task of this pool */
+
+/*
+ * Each task that runs on a strand of its own counts once as `injected`, as `spawned`, or as a
+ * forked task that was stolen. A spawned task also counts as `stolen` each time that a worker takes
+ * it out of another worker's queue. A worker takes up to half of such a queue at once. So a third
+ * worker may take some of these tasks again. `strands_stolen` counts likewise.
+ */
 
 /* The caller sets `size` to sizeof(filch_counters). A newer library fills in what fits. */
 typedef struct filch_counters {

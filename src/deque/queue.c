@@ -32,16 +32,17 @@ uint32_t filch_queue_push(filch_queue *queue, filch_link *entry)
     return append(queue, entry, entry, 1);
 }
 
-void filch_queue_push_list(filch_queue *queue, filch_link *first)
+uint32_t filch_queue_push_list(filch_queue *queue, filch_link *first)
 {
     filch_link *last = first;
     uint32_t count = 1;
 
     if (!first)
-        return;
+        return 0;
     for (; last->next; last = last->next)
         count++;
     append(queue, first, last, count);
+    return count;
 }
 
 filch_link *filch_queue_take(filch_queue *queue)

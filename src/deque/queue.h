@@ -30,8 +30,8 @@ void filch_queue_init(filch_queue *queue);
 /* Returns the number of entries after the push. */
 uint32_t filch_queue_push(filch_queue *queue, filch_link *entry);
 
-/* Push `first` and the entries linked to it, in their order. */
-void filch_queue_push_list(filch_queue *queue, filch_link *first);
+/* Push `first` and the entries linked to it, in their order. Returns how many they are. */
+uint32_t filch_queue_push_list(filch_queue *queue, filch_link *first);
 
 /* A hint, for frequent checks. Before it sleeps, a worker calls filch_queue_is_empty instead. */
 static inline bool filch_queue_seems_empty(filch_queue *queue)

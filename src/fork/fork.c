@@ -39,7 +39,7 @@ static void serve(filch_strand *strand, uint32_t count)
         }
     } while (filch_split_answer(split));
     if (is_published) {
-        filch_count(worker, FILCH_COUNT_published);
+        filch_count(worker, FILCH_COUNT_published, 1);
         filch_pool_notify(pool, worker);
     }
 }
@@ -79,7 +79,7 @@ void filch_publish_quietly(filch_frame *f)
     if (strand->keeps_all || !filch_split_publish(&strand->split, count_below(strand, f)))
         return;
     filch_split_follow(&strand->split);
-    filch_count(strand->worker, FILCH_COUNT_published);
+    filch_count(strand->worker, FILCH_COUNT_published, 1);
 }
 
 bool filch_is_wanted(filch_frame *f)
@@ -145,7 +145,7 @@ bool filch_join_split(filch_strand *strand, filch_frame *f)
     /* acquire [task-done]: only a thief completes it, so a DONE task cannot be taken back. */
     if (filch_load_acquire(&f->state) != FILCH_TASK_DONE) {
         if (filch_split_take_back(split, i)) {
-            filch_count(strand->worker, FILCH_COUNT_taken_back);
+            filch_count(strand->worker, FILCH_COUNT_taken_back, 1);
             return true;
         }
         filch_stolen_wait(strand, f);

@@ -40,7 +40,7 @@ __attribute__((noinline)) void filch_serve_deque(filch_strand *strand)
         filch_strand_arm(strand);
     if (count == 0)
         return;
-    filch_count(strand->worker, FILCH_COUNT_published);
+    filch_count(strand->worker, FILCH_COUNT_published, 1);
     filch_pool_notify(pool, strand->worker);
 }
 

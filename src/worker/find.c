@@ -12,12 +12,12 @@
  * each other for ever, or yield, must not keep it from jobs, events and stolen tasks. */
 #define ROUNDS_TO_FAIRNESS 61
 
-static filch_strand *take_job(filch_worker *worker, filch_queue *queue)
+static filch_strand *take_job(filch_worker *worker, filch_queue *queue, enum filch_counter counter)
 {
     if (filch_queue_seems_empty(queue))
         return NULL;
     filch_link *link = filch_worker_have_spare(worker) ? filch_queue_take(queue) : NULL;
-    return link ? filch_worker_prepare_job(worker, link) : NULL;
+    return link ? filch_worker_prepare_job(worker, link, counter) : NULL;
 }
 
 static filch_strand *take_ready(filch_queue *queue)
@@ -60,12 +60,12 @@ static filch_strand *take_resumed(filch_worker *worker)
 
 static filch_strand *take_injected(filch_worker *worker)
 {
-    return take_job(worker, &worker->pool->inject);
+    return take_job(worker, &worker->pool->inject, FILCH_COUNT_injected);
 }
 
 static filch_strand *take_spawned(filch_worker *worker)
 {
-    return take_job(worker, &worker->spawned);
+    return take_job(worker, &worker->spawned, FILCH_COUNT_spawned);
 }
 
 static filch_strand *take_stolen(filch_worker *worker)

@@ -65,13 +65,14 @@ filch_strand *filch_worker_prepare(filch_worker *worker, void (*body)(filch_stra
     return strand;
 }
 
-filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link)
+filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link,
+                                       enum filch_counter counter)
 {
     filch_job *job = (filch_job *)link;
     filch_strand *strand = filch_worker_prepare(worker, run_job, job, job);
 
     filch_strand_begin_task(strand, job->scope, job->locals);
-    filch_count(worker, FILCH_COUNT_injected);
+    filch_count(worker, counter, 1);
     return strand;
 }
 
@@ -118,7 +119,7 @@ static void await_job(filch_worker *worker, filch_strand *strand)
     filch_job *job = worker->waits_for;
     uint32_t state = FILCH_JOB_PENDING;
 
-    filch_count(worker, FILCH_COUNT_suspensions);
+    filch_count(worker, FILCH_COUNT_suspensions, 1);
     job->waiter = strand;
     job->waiter_pool = worker->pool;
     /* release [strand-waits]; acquire [job-done] */
@@ -133,7 +134,7 @@ static void await_end(filch_worker *worker, filch_strand *strand)
     filch_pool *pool = worker->pool;
     bool has_public = filch_strand_has_public(strand);
 
-    filch_count(worker, FILCH_COUNT_suspensions);
+    filch_count(worker, FILCH_COUNT_suspensions, 1);
     if (has_public)
         filch_parked_add(&worker->parked, strand);
     if (!filch_wait_park(&strand->wait))

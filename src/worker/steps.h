@@ -48,8 +48,9 @@ void filch_pool_refuse(filch_pool *pool, unsigned own_seats);
 filch_strand *filch_worker_prepare(filch_worker *worker, void (*body)(filch_strand *),
                                    void *argument, void *root);
 
-/* Let the spare strand run a job. */
-filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link);
+/* Let the spare strand run a job. The worker counts it as `counter`. */
+filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link,
+                                       enum filch_counter counter);
 
 /* Run the strand until its task ends or waits. */
 void filch_worker_run(filch_worker *worker, filch_strand *strand);

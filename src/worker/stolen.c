@@ -43,7 +43,7 @@ filch_strand *filch_stolen_prepare(filch_worker *worker, filch_slot *task)
                                                 filch_load_relaxed(&filch_strand_of(task)->root));
 
     filch_strand_inherit(strand, task);
-    filch_count(worker, FILCH_COUNT_stolen);
+    filch_count(worker, FILCH_COUNT_stolen, 1);
     return strand;
 }
 
@@ -85,7 +85,7 @@ void filch_stolen_await(filch_worker *worker, filch_strand *strand)
     uintptr_t state = filch_load_acquire(&child->state);
     bool has_public = state != FILCH_TASK_DONE && show_older(strand);
 
-    filch_count(worker, FILCH_COUNT_suspensions);
+    filch_count(worker, FILCH_COUNT_suspensions, 1);
     if (has_public)
         filch_parked_add(&worker->parked, strand);
     /* release [strand-waits]: on success, the strand belongs to the thread that completes the

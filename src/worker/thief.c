@@ -7,13 +7,17 @@
 
 #include "worker/lookout.h"
 
-/* Take half of another worker's queue. All but the first go to the thief's own queue. */
-static filch_link *take_half(filch_worker *worker, filch_queue *from, filch_queue *to)
+/* Take half of another worker's queue, and count the entries. All but the first go to the thief's
+ * own queue. */
+static filch_link *take_half(filch_worker *worker, filch_queue *from, filch_queue *to,
+                             enum filch_counter counter)
 {
     filch_link *rest, *first = filch_queue_take_half(from, &rest);
 
+    if (first)
+        filch_count(worker, counter, 1);
     if (rest) {
-        filch_queue_push_list(to, rest);
+        filch_count(worker, counter, filch_queue_push_list(to, rest));
         /* A worker that looked before its sleep may have found them in neither queue. */
         filch_pool_notify(worker->pool, worker);
     }
@@ -31,7 +35,7 @@ static bool is_given_back(filch_worker *worker, filch_slot *task)
         filch_load_relaxed(&forker->root) == worker->root || !filch_strand_put_back(task))
         return false;
     filch_pool_notify(worker->pool, worker);
-    filch_count(worker, FILCH_COUNT_lost);
+    filch_count(worker, FILCH_COUNT_lost, 1);
     return true;
 }
 
@@ -44,17 +48,15 @@ static filch_strand *steal_aside(filch_worker *worker, filch_worker *victim)
 
     if (!worker->root) {
         link = !filch_queue_seems_empty(&victim->ready) && filch_lookout_may_take(worker, victim)
-                   ? take_half(worker, &victim->ready, &worker->ready)
-                   : NULL;
-        if (link) {
-            filch_count(worker, FILCH_COUNT_strands_stolen);
-            return filch_strand_of_link(link);
-        }
-        link = worker->spare && !filch_queue_seems_empty(&victim->spawned)
-                   ? take_half(worker, &victim->spawned, &worker->spawned)
+                   ? take_half(worker, &victim->ready, &worker->ready, FILCH_COUNT_strands_stolen)
                    : NULL;
         if (link)
-            return filch_worker_prepare_job(worker, link);
+            return filch_strand_of_link(link);
+        link = worker->spare && !filch_queue_seems_empty(&victim->spawned)
+                   ? take_half(worker, &victim->spawned, &worker->spawned, FILCH_COUNT_stolen)
+                   : NULL;
+        if (link)
+            return filch_worker_prepare_job(worker, link, FILCH_COUNT_spawned);
     }
     if (worker->spare && !filch_parked_seems_empty(&victim->parked) &&
         filch_parked_steal(&victim->parked, worker->root, &task) && !is_given_back(worker, task))
@@ -92,10 +94,10 @@ filch_strand *filch_worker_steal(filch_worker *worker, bool ask)
             worker->victims.last = v;
             return filch_stolen_prepare(worker, task);
         case FILCH_STEAL_LOST:
-            filch_count(worker, FILCH_COUNT_lost);
+            filch_count(worker, FILCH_COUNT_lost, 1);
             break;
         case FILCH_STEAL_EMPTY:
-            filch_count(worker, FILCH_COUNT_empty);
+            filch_count(worker, FILCH_COUNT_empty, 1);
             if (ask)
                 filch_split_ask(&victim->split, false);
             break;

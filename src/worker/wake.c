@@ -113,7 +113,7 @@ void filch_pool_notify(filch_pool *pool, filch_worker *worker)
             filch_seat_call(&pool->workers[seat]->seat, FILCH_BED_CALLED);
         if (is_asleep || start_vacant(pool, NULL)) {
             if (worker)
-                filch_count(worker, FILCH_COUNT_wakes);
+                filch_count(worker, FILCH_COUNT_wakes, 1);
             return;
         }
         /* No thread could be started, but publishers may have counted on it as a searcher. A worker

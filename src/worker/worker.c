@@ -171,7 +171,7 @@ static void run_loop(filch_worker *worker)
             set_self(&visit);
         }
         filch_pool_gave_seat(pool); /* filch_pool_destroy ends a thread only in its bed */
-        filch_count(worker, FILCH_COUNT_sleeps);
+        filch_count(worker, FILCH_COUNT_sleeps, 1);
         /* Return memory to the system, unless others count on the lookout's looks. relaxed: a hint;
          * filch_worker_sleep sees a call that this load misses. */
         while (!is_lookout && filch_strands_trim(&pool->strands) &&
@@ -234,7 +234,7 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
             strand = filch_worker_find(worker, true);
         }
     } else {
-        strand = filch_worker_prepare_job(worker, &job->link);
+        strand = filch_worker_prepare_job(worker, &job->link, FILCH_COUNT_injected);
     }
     worker->has_waited = false;
     while (strand) {

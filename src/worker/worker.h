@@ -157,11 +157,11 @@ struct filch_pool {
 /* In `pending`: a thread sleeps until the rest is zero. */
 #define FILCH_POOL_AWAITED ((uint32_t)1 << 31)
 
-static inline void filch_count(filch_worker *worker, enum filch_counter counter)
+static inline void filch_count(filch_worker *worker, enum filch_counter counter, uint32_t count)
 {
     filch_atomic_u64 *value = &worker->counters[counter];
     /* relaxed: own variable; others only read it. */
-    filch_store_relaxed(value, filch_load_relaxed(value) + 1);
+    filch_store_relaxed(value, filch_load_relaxed(value) + count);
 }
 
 /* ---- worker.c -------------------------------------------------------------------------------- */

@@ -341,6 +341,68 @@ TEST(every_task_from_outside_and_every_stolen_task_is_counted)
     }
 }
 
+#define SPAWNED 930
+
+static int count_me(filch_frame *f, void *arg)
+{
+    (void)f;
+    counter_add(arg, 1);
+    return 0;
+}
+
+/* Spawns tasks, and keeps its worker until they have run: other workers must take all of them. */
+static void spawn_for_others(filch_frame *f, void *arg)
+{
+    filch_scope scope;
+
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    for (int i = 0; i < SPAWNED; i++)
+        CHECK(filch_scope_spawn(f, &scope, count_me, arg) == 0);
+    while (counter_get(arg) < SPAWNED)
+        sched_yield();
+    CHECK(filch_scope_close(f, &scope) == 0);
+}
+
+TEST(every_spawned_task_is_counted_and_also_when_it_is_stolen)
+{
+    filch_pool *pool = watched_pool_of(2);
+    filch_counters counters = {.size = sizeof counters};
+    counter ran = {0};
+
+    assert_int_equal(filch_run(pool, spawn_for_others, &ran), 0);
+
+    assert_int_equal(filch_pool_counters(pool, &counters), 0);
+    assert_int_equal(counters.injected, 1);
+    assert_int_equal(counters.spawned, SPAWNED);
+    assert_int_equal(counters.stolen, SPAWNED);
+    watched_pool_destroy(pool);
+}
+
+static void spawn_from_outside(filch_pool *pool, counter *ran)
+{
+    filch_scope scope;
+
+    assert_int_equal(filch_scope_open(NULL, &scope, pool, NULL), 0);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(filch_scope_spawn(NULL, &scope, count_me, ran), 0);
+    assert_int_equal(filch_scope_close(NULL, &scope), 0);
+}
+
+TEST(a_task_spawned_from_outside_counts_as_injected)
+{
+    filch_pool *pool = watched_pool_of(2);
+    filch_counters counters = {.size = sizeof counters};
+    counter ran = {0};
+
+    spawn_from_outside(pool, &ran);
+
+    assert_int_equal(filch_pool_counters(pool, &counters), 0);
+    assert_int_equal(counters.injected, 10);
+    assert_int_equal(counters.spawned, 0);
+    assert_int_equal(counters.stolen, 0);
+    watched_pool_destroy(pool);
+}
+
 TEST(counters_may_be_read_while_the_pool_works_and_only_grow)
 {
     filch_pool *pool = watched_pool_of(4);
@@ -472,6 +534,8 @@ int main(void)
         cmocka_unit_test(a_task_may_call_exit),
         cmocka_unit_test(every_task_from_outside_and_every_stolen_task_is_counted),
         cmocka_unit_test(counters_of_an_older_and_of_a_newer_header_are_filled_as_far_as_they_go),
+        cmocka_unit_test(every_spawned_task_is_counted_and_also_when_it_is_stolen),
+        cmocka_unit_test(a_task_spawned_from_outside_counts_as_injected),
         cmocka_unit_test(counters_may_be_read_while_the_pool_works_and_only_grow),
         cmocka_unit_test(a_pool_may_be_dumped_while_it_works),
         cmocka_unit_test(pools_come_and_go_ten_thousand_times),

@@ -115,7 +115,7 @@ static void make_known(void)
         leave(worker, strand);
         break;
     case 'h':
-        take_half(worker, &pool->workers[1]->ready, &worker->ready);
+        take_half(worker, &pool->workers[1]->ready, &worker->ready, FILCH_COUNT_strands_stolen);
         /* The worker may have come too late: */
         if (filch_queue_is_empty(&worker->ready))
             filch_pool_inject(pool, &job);
