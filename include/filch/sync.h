@@ -67,7 +67,7 @@ typedef struct filch_list {
 typedef struct filch_mutex {
     filch_atomic_u32 state, lock;
     filch_list waiters;
-    FILCH_ATOMIC(void *) holder; /* builds with FILCH_DEBUG: the strand that holds the mutex */
+    FILCH_ATOMIC(void *) holder; /* the strand that holds the mutex, if known: for a dump */
 } filch_mutex;
 
 /* A task that locks may overtake tasks that wait, but none of them again and again. Only the holder

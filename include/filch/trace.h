@@ -56,9 +56,25 @@ FILCH_API int filch_worker_counters(const filch_pool *pool, unsigned worker_inde
 
 FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counters);
 
-/* Print all strands of the pool, and what each of them waits for. From any thread; the pool goes on
- * meanwhile. Returns 0, -EINVAL: no pool or no file, or -EIO. In gdb, scripts/gdb/filch.py does the
- * same, with backtraces. */
+/*
+ * Print all strands of the pool. From any thread; the pool goes on meanwhile. In gdb,
+ * scripts/gdb/filch.py does the same, with backtraces.
+ *
+ *     pool 'filch': 2 workers, 0 asleep; 1 tasks from outside, 0 waiting to run
+ *       strand 1 [left] waits for a mutex at 0x5617f0a8e060, held by strand 2 [right]
+ *       strand 2 [right] waits for a mutex at 0x5617f0a8e040, held by strand 1 [left]
+ *       strand 0 [serve] waits for recv of descriptor 7
+ *
+ * In brackets is the task: its function, by the symbol table of the program. For a stripped program
+ * it is "<file>+0x<address>", which `addr2line -f -e <file>` turns into the name, given a file with
+ * debug information. Of a task that began as a fork, it is the stolen fork; forks that were not
+ * stolen are part of the task that joins them.
+ *
+ * Plain threads that wait are not listed. The holder of a mutex is known if it locked by another
+ * call than filch_mutex_try_lock, and is a task.
+ *
+ * Returns 0, -EINVAL: no pool or no file, or -EIO.
+ */
 FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
 
 #ifdef __cplusplus

@@ -20,7 +20,7 @@ GUARD_BYTES, HEADER_OFFSET = 64 << 10, 2048  # of src/strand/slab.c and filch/st
 
 # Types of the library, each with a member that these commands read. A program with debug
 # information knows the names of some of these types, but not their members.
-TYPES = {"filch_pool": "workers", "filch_worker": "strand", "filch_strand": "waits_at",
+TYPES = {"filch_pool": "workers", "filch_worker": "strand", "filch_strand": "waits",
          "filch_slab": "low", "filch_visit": "outer"}
 
 
@@ -88,8 +88,22 @@ def running(pool):
 
 
 def waits_at(strand):
-    at = strand["waits_at"]["filch_value"]
-    return at.string() if at else None
+    """What the strand waits for, as filch_pool_dump prints it, but without the holder."""
+    kind, value = int(strand["waits"]["filch_value"]), int(strand["waits_for"]["filch_value"])
+    if kind == 0:
+        return None
+    row = gdb.parse_and_eval("'dump.c'::filch_waits_rows")[kind]
+    name, form = row["name"].string(), str(row["form"])
+    if form == "ADDRESS":
+        return f"{name} at {value:#x}"
+    if form == "COUNT":
+        return f"{name} among {value}"
+    if form == "OPERATION":
+        code, fd = value >> 32, value & 0xffffffff
+        if not name:
+            name = gdb.parse_and_eval("'dump.c'::op_names")[code].string()
+        return f"{name} of descriptor {fd}" if fd < 1 << 31 else name
+    return name
 
 
 class Lent:

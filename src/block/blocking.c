@@ -283,7 +283,7 @@ static call_state wait_for_end(filch_frame *f, lane *l, call *c, uint64_t deadli
         filch_waiting waiting;
         int outcome = 0;
 
-        filch_waiting_begin(&waiting, f, "a call that blocks");
+        filch_waiting_begin(&waiting, f, FILCH_WAITS_CALL, NULL);
         waiting.is_firm = true;
         filch_lock_acquire(&l->lock);
         bool is_done = c->state == CALL_DONE;

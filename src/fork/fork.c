@@ -156,22 +156,11 @@ bool filch_join_split(filch_strand *strand, filch_frame *f)
 
 /* ---- without macros -------------------------------------------------------------------------- */
 
-typedef struct plain_task {
-    filch_fn *fn;
-    void *arg;
-} plain_task;
-
-static void run_plain(filch_frame *f, filch_slot *task)
-{
-    plain_task plain = *(plain_task *)(void *)task->room;
-    plain.fn(f, plain.arg);
-}
-
 filch_slot *filch_fork(filch_frame *f, filch_fn *fn, void *arg)
 {
-    *(plain_task *)(void *)f->room = (plain_task){fn, arg};
+    *(filch_plain_task *)(void *)f->room = (filch_plain_task){fn, arg};
     /* relaxed: carried to thieves by [task-ready] when the slot is published. */
-    filch_store_relaxed(&f->state, (uintptr_t)run_plain);
+    filch_store_relaxed(&f->state, (uintptr_t)filch_plain_thunk);
     return filch_fork_is_slow(f) ? filch_spawn_slow(f, f) : f + 1;
 }
 

@@ -90,7 +90,9 @@ int filch_op_await_end(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 
     if (filch_op_is_complete(op))
         return 0;
-    filch_waiting_begin(&waiting, f, op->target ? "cancelling an operation" : filch_op_name(op));
+    filch_waiting_begin(&waiting, f, op->target ? FILCH_WAITS_CANCELLATION : FILCH_WAITS_OPERATION,
+                        op->target ? filch_waits_operation(op->target->code, op->target->fd)
+                                   : filch_waits_operation(op->code, op->fd));
     if (!filch_op_await(op, waiting.turn)) {
         filch_waiting_drop(&waiting);
         return 0;

@@ -131,8 +131,8 @@ static int await(filch_frame *f, filch_stream *stream, uint64_t deadline_ns, boo
     filch_waiting waiting;
 
     filch_waiting_begin(&waiting, f,
-                        stream->code == FILCH_OP_RECV ? "a stream of bytes"
-                                                      : "a stream of connections");
+                        stream->code == FILCH_OP_RECV ? FILCH_WAITS_BYTES : FILCH_WAITS_CONNECTIONS,
+                        filch_waits_operation(stream->code, stream->fd));
     filch_stream_wait wait = filch_stream_await(stream, waiting.strand, waiting.turn, for_rest);
     *is_dry = wait == FILCH_STREAM_DRY;
     if (wait != FILCH_STREAM_WAITS) {

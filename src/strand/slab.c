@@ -184,6 +184,17 @@ void filch_slabs_each(filch_slabs *slabs, void (*visit)(filch_strand *strand, vo
             visit(strand_at(slabs, slab, i), context);
 }
 
+unsigned filch_slabs_list(filch_slabs *slabs, const filch_slab *slab,
+                          filch_strand *strands[FILCH_SLAB_MAX])
+{
+    filch_lock_acquire(&slabs->lock);
+    unsigned count = slab->used;
+    filch_lock_release(&slabs->lock);
+    for (unsigned i = 0; i < count; i++)
+        strands[i] = strand_at(slabs, slab, i);
+    return count;
+}
+
 unsigned filch_slabs_number(const filch_slabs *slabs, const filch_strand *strand)
 {
     const filch_slab *slab = slabs->all;

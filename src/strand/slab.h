@@ -101,6 +101,11 @@ bool filch_slabs_trim(filch_slabs *slabs, void (*fini)(struct filch_strand *stra
 void filch_slabs_each(filch_slabs *slabs, void (*visit)(struct filch_strand *strand, void *context),
                       void *context);
 
+/* Copy the addresses of the strands of `slab` that are not new. Returns their number. The first has
+ * the id slab->first_id. */
+unsigned filch_slabs_list(filch_slabs *slabs, const filch_slab *slab,
+                          struct filch_strand *strands[FILCH_SLAB_MAX]);
+
 /* The id of a strand, found without reading the strand: another thread may just be making it. Under
  * the lock. */
 unsigned filch_slabs_number(const filch_slabs *slabs, const struct filch_strand *strand);

@@ -15,6 +15,7 @@
 #include "strand/context.h"
 #include "strand/slab.h"
 #include "strand/wait_word.h"
+#include "strand/waits.h"
 
 typedef struct filch_strand filch_strand;
 struct filch_worker;
@@ -46,13 +47,14 @@ struct filch_strand {
      * in a cache. `worker` is the worker that runs the strand, or is about to. [strand-waits] hands
      * it over, src/fork/README.md. */
     struct filch_worker *worker __attribute__((aligned(FILCH_CACHE_LINE)));
-    filch_wait wait;                     /* the current wait: wait_word.h */
-    FILCH_ATOMIC(const char *) waits_at; /* for observers outside; NULL: the strand does not wait */
-    filch_link link;                     /* in a queue of ready strands */
+    filch_wait wait;                      /* the current wait: wait_word.h */
+    FILCH_ATOMIC(const void *) waits_for; /* the object, for observers: waits.h */
+    filch_link link;                      /* in a queue of ready strands */
     /* While the strand waits and has tasks to steal: src/worker/parked.h. */
     FILCH_ATOMIC(struct filch_parked *) parked_in;
     filch_context *entered_from; /* while it runs: where filch_strand_leave returns to */
     filch_context context;       /* while it does not run */
+    filch_atomic_u32 waits;      /* enum filch_waits, for observers */
     bool is_firm;                /* a shortage of memory does not end its wait; [strand-waits] */
 
     filch_strand *parked_next, **parked_to;
@@ -81,6 +83,21 @@ struct filch_strand {
 static inline filch_strand *filch_strand_of(const filch_frame *f)
 {
     return (filch_strand *)FILCH_LIMITS(f);
+}
+
+/* The strand begins, or ends, a wait: for observers. */
+static inline void filch_strand_waits(filch_strand *strand, enum filch_waits kind,
+                                      const void *object)
+{
+    /* relaxed: observers take both for hints. */
+    filch_store_relaxed(&strand->waits_for, object);
+    filch_store_relaxed(&strand->waits, kind);
+}
+
+static inline void filch_strand_waits_no_more(filch_strand *strand)
+{
+    /* relaxed: as above. */
+    filch_store_relaxed(&strand->waits, FILCH_WAITS_NOT);
 }
 
 /* Prefetch all data that the strand needs to continue: when many strands wait, none of them is in a

@@ -276,7 +276,6 @@ typedef struct channel_side {
     filch_waiters *list;
     bool *tries;
     bool is_send;
-    const char *at;
 } channel_side;
 
 /* Wait on one side. The lock is held, and released here. */
@@ -290,7 +289,8 @@ static int wait_on(const channel_side *side, filch_channel *channel, filch_frame
         filch_waiting waiting;
         filch_waiter waiter = {.waiting = &waiting, .data = entry};
 
-        filch_waiting_begin(&waiting, f, side->at);
+        filch_waiting_begin(&waiting, f, side->is_send ? FILCH_WAITS_SEND : FILCH_WAITS_RECEIVE,
+                            channel);
         waiter.may_try = waiting.strand && channel->capacity > 0 && tries < TRIES_MAX;
         if (tries > 0)
             filch_waiters_push_front(side->list, &waiter);
@@ -344,8 +344,8 @@ int filch_channel_send_until(filch_frame *f, filch_channel *channel, const void 
     int err =
         filch_channel_put(channel, entry, f ? FILCH_EFFORT_PATIENT : FILCH_EFFORT_ALL, &handover);
     if (err == -EAGAIN)
-        return wait_on(&(channel_side){&channel->senders, &channel->sender_tries, true, "sending"},
-                       channel, f, (void *)entry, deadline_ns);
+        return wait_on(&(channel_side){&channel->senders, &channel->sender_tries, true}, channel, f,
+                       (void *)entry, deadline_ns);
     filch_lock_release(&channel->lock);
     filch_handover_finish(&handover);
     return err;
@@ -384,9 +384,8 @@ int filch_channel_receive_until(filch_frame *f, filch_channel *channel, void *en
     int err =
         filch_channel_get(channel, entry, f ? FILCH_EFFORT_PATIENT : FILCH_EFFORT_ALL, &handover);
     if (err == -EAGAIN)
-        return wait_on(
-            &(channel_side){&channel->receivers, &channel->receiver_tries, false, "receiving"},
-            channel, f, entry, deadline_ns);
+        return wait_on(&(channel_side){&channel->receivers, &channel->receiver_tries, false},
+                       channel, f, entry, deadline_ns);
     filch_lock_release(&channel->lock);
     filch_handover_finish(&handover);
     return err;

@@ -64,7 +64,7 @@ int filch_future_get_until(filch_frame *f, filch_future *future, void **value, u
     if (!future)
         return -EINVAL;
     if (!filch_future_is_ready(future)) {
-        filch_waiting_begin(&waiting, f, "a future");
+        filch_waiting_begin(&waiting, f, FILCH_WAITS_FUTURE, future);
         filch_lock_acquire(filch_future_lock(future));
         bool is_late = filch_future_is_ready(future);
         if (!is_late)
@@ -108,6 +108,7 @@ int filch_future_spawn(filch_frame *f, filch_scope *scope, filch_future *future,
     if (err)
         return err;
     spawned->async = fn;
+    spawned->job.named = (uintptr_t)fn;
     spawned->arg = arg;
     spawned->future = future;
     filch_spawn_go(spawned);

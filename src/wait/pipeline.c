@@ -98,7 +98,7 @@ static int enter(filch_frame *f, pipeline *p, gate *g, uint64_t number)
         filch_wakes_go(&wakes);
         return 0;
     }
-    filch_waiting_begin(&waiting, f, "a stage of a pipeline");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_PIPELINE, p);
     if (g->places)
         *place_of(p, g, number) = &waiter;
     else

@@ -222,7 +222,7 @@ static int enter_limited(filch_frame *f, filch_scope *scope)
 
     if (try_enter(scope, f && filch_strand_of(f)->scope == scope, NULL))
         return 0;
-    filch_waiting_begin(&waiting, f, "the task limit of a scope");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_SCOPE_LIMIT, scope);
     if (try_enter(scope, false, &waiter)) {
         filch_waiting_drop(&waiting);
         return 0;
@@ -388,6 +388,7 @@ static int spawn(filch_frame *f, filch_scope *scope, filch_task_fn *fn, const vo
     if (bytes > 0)
         memcpy(spawned->room, arg, bytes);
     spawned->task = fn;
+    spawned->job.named = (uintptr_t)fn;
     spawned->arg = bytes > 0 ? spawned->room : (void *)arg;
     filch_spawn_go(spawned);
     return 0;
@@ -426,7 +427,7 @@ static int wait_for_all(filch_frame *f, filch_scope *scope)
     filch_waiting waiting;
     int outcome = 0;
 
-    filch_waiting_begin(&waiting, f, "the tasks of a scope");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_SCOPE, scope);
     filch_lock_acquire(lock_of(scope));
     bool is_done = scope->is_done;
     scope->closer = &waiting;

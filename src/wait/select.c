@@ -220,7 +220,7 @@ static int wait_for_one(selection *s, filch_frame *f)
     filch_waiting waiting;
     filch_waiter waiters[CASES_MAX];
 
-    filch_waiting_begin(&waiting, f, "select");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_SELECT, (const void *)(uintptr_t)s->count);
     for (unsigned i = 0; i < s->count; i++) {
         if (!lock_of(&s->cases[i]))
             continue;

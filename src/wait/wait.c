@@ -26,7 +26,8 @@ static filch_scope *scope_of(const filch_waiting *waiting)
                                                                                     : NULL;
 }
 
-void filch_waiting_begin(filch_waiting *waiting, filch_frame *f, const char *at)
+void filch_waiting_begin(filch_waiting *waiting, filch_frame *f, enum filch_waits kind,
+                         const void *object)
 {
     filch_strand *strand = f ? filch_strand_of(f) : NULL;
 
@@ -41,8 +42,7 @@ void filch_waiting_begin(filch_waiting *waiting, filch_frame *f, const char *at)
     filch_scope *scope = scope_of(waiting);
     if (scope)
         filch_scope_enlist(scope, strand);
-    /* relaxed: for filch_pool_dump and debuggers. */
-    filch_store_relaxed(&strand->waits_at, at);
+    filch_strand_waits(strand, kind, object);
     waiting->turn = filch_wait_open(waiting->wait, scope != NULL);
 }
 
@@ -52,8 +52,7 @@ void filch_waiting_drop(filch_waiting *waiting)
      * same. */
     filch_wait_end(waiting->wait, waiting->turn, FILCH_WAIT_CANCELLED);
     if (waiting->strand)
-        /* relaxed: as above. */
-        filch_store_relaxed(&waiting->strand->waits_at, NULL);
+        filch_strand_waits_no_more(waiting->strand);
 }
 
 static void wait_on_strand(filch_waiting *waiting, uint64_t deadline_ns)
@@ -216,7 +215,7 @@ int filch_sleep_until(filch_frame *f, uint64_t deadline_ns)
 {
     filch_waiting waiting;
 
-    filch_waiting_begin(&waiting, f, "sleep");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_SLEEP, (const void *)(uintptr_t)deadline_ns);
     waiting.is_firm = true;
     int outcome = filch_waiting_wait(&waiting, deadline_ns);
     return outcome == -ETIMEDOUT ? 0 : outcome;

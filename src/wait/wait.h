@@ -3,7 +3,7 @@
  * The one way to wait: a task leaves its strand, a plain thread sleeps in the kernel.
  *
  *     filch_waiting w;                                 on the waiter's stack
- *     filch_waiting_begin(&w, f, "mutex");             from here on the wait can be ended
+ *     filch_waiting_begin(&w, f, kind, object);        from here on the wait can be ended
  *     lock; check once more; put w into a list; unlock
  *     int outcome = filch_waiting_wait(&w, deadline_ns);
  *     if (outcome < 0) { lock; remove w from the list, if it is still there; unlock }
@@ -57,9 +57,10 @@ typedef struct filch_wakes {
     filch_link **last; /* NULL while there is no strand */
 } filch_wakes;
 
-/* Open the wait: from here on it can be ended. `at` names the object, for filch_pool_dump and
- * debuggers. */
-void filch_waiting_begin(filch_waiting *waiting, filch_frame *f, const char *at);
+/* Open the wait: from here on it can be ended. The kind and the object are for filch_pool_dump and
+ * debuggers (strand/waits.h). */
+void filch_waiting_begin(filch_waiting *waiting, filch_frame *f, enum filch_waits kind,
+                         const void *object);
 
 /* End a wait that is in no list yet. */
 void filch_waiting_drop(filch_waiting *waiting);

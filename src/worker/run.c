@@ -50,6 +50,11 @@ static void run_job(filch_strand *self)
         finish_job(job);
 }
 
+bool filch_worker_is_job(void (*body)(filch_strand *))
+{
+    return body == run_job;
+}
+
 filch_strand *filch_worker_prepare(filch_worker *worker, void (*body)(filch_strand *),
                                    void *argument, void *root)
 {
@@ -91,12 +96,10 @@ void filch_worker_leave(filch_strand *strand, enum filch_leave why, void *what)
     worker->leave = why;
     worker->waits_for = what;
     if (why == FILCH_LEAVE_FOR_CHILD || why == FILCH_LEAVE_FOR_JOB)
-        /* relaxed: only for filch_pool_dump. */
-        filch_store_relaxed(&strand->waits_at,
-                            why == FILCH_LEAVE_FOR_CHILD ? "a stolen task" : "a filch_run");
+        filch_strand_waits(
+            strand, why == FILCH_LEAVE_FOR_CHILD ? FILCH_WAITS_CHILD : FILCH_WAITS_JOB, what);
     filch_strand_leave(strand);
-    /* relaxed: as above. */
-    filch_store_relaxed(&strand->waits_at, NULL);
+    filch_strand_waits_no_more(strand);
 }
 
 void filch_worker_wait(filch_job *job)

@@ -52,6 +52,9 @@ filch_strand *filch_worker_prepare(filch_worker *worker, void (*body)(filch_stra
 filch_strand *filch_worker_prepare_job(filch_worker *worker, filch_link *link,
                                        enum filch_counter counter);
 
+/* Does a strand with this body run a job? Otherwise it runs a stolen task. */
+bool filch_worker_is_job(void (*body)(filch_strand *));
+
 /* Run the strand until its task ends or waits. */
 void filch_worker_run(filch_worker *worker, filch_strand *strand);
 

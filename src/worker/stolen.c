@@ -17,6 +17,12 @@
 #define JOIN_SPINS 200
 #endif
 
+void filch_plain_thunk(filch_frame *f, filch_slot *task)
+{
+    filch_plain_task plain = *(filch_plain_task *)(void *)task->room;
+    plain.fn(f, plain.arg);
+}
+
 /* ---- the thief ------------------------------------------------------------------------------- */
 
 static void run_stolen(filch_strand *self)

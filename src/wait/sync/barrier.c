@@ -45,7 +45,7 @@ int filch_barrier_wait(filch_frame *f, filch_barrier *barrier)
         return end_round(barrier);
     filch_lock_release(FILCH_LOCK_OF(barrier));
 
-    filch_waiting_begin(&waiting, f, "a barrier");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_BARRIER, barrier);
     filch_lock_acquire(FILCH_LOCK_OF(barrier));
     if (is_last(barrier)) {
         int result = end_round(barrier);

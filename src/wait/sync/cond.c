@@ -31,7 +31,7 @@ int filch_cond_wait_until(filch_frame *f, filch_cond *cond, filch_mutex *mutex,
     filch_waiting waiting;
     filch_waiter waiter = {.waiting = &waiting};
 
-    filch_waiting_begin(&waiting, f, "a condition");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_CONDITION, cond);
     filch_lock_acquire(FILCH_LOCK_OF(cond));
     filch_waiters_push(FILCH_WAITERS_OF(cond), &waiter);
     update(cond);

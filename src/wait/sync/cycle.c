@@ -44,10 +44,9 @@ static void print(const filch_lock_wait *first)
     fprintf(stderr, "filch: tasks wait for each other in a circle, and none of them can go on:\n");
     do {
         const filch_lock_wait *holder = follow(wait);
-        /* relaxed: the strand waits, and wrote it before it entered the list. */
-        const char *at = filch_load_relaxed(&wait->strand->waits_at);
-        fprintf(stderr, "  the task on strand %u waits at %s, %p, held by the task on strand %u\n",
-                wait->strand->id, at ? at : "a mutex", (void *)wait->mutex, holder->strand->id);
+        fprintf(stderr,
+                "  the task on strand %u waits at a mutex, %p, held by the task on strand %u\n",
+                wait->strand->id, (void *)wait->mutex, holder->strand->id);
         wait = holder;
     } while (wait != first);
 }

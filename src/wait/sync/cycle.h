@@ -12,7 +12,7 @@
  * compared, never read. Plain threads are not followed, nor are tasks that used
  * filch_mutex_try_lock.
  *
- * In other builds, these functions do nothing.
+ * In other builds, only the holder is written down.
  */
 #ifndef FILCH_WAIT_SYNC_CYCLE_H
 #define FILCH_WAIT_SYNC_CYCLE_H
@@ -35,7 +35,17 @@ struct filch_lock_wait {
 void filch_lock_wait_begin(filch_lock_wait *wait, filch_strand *strand, filch_mutex *mutex);
 void filch_lock_wait_end(filch_lock_wait *wait);
 
-/* The task of `f` has locked the mutex. */
+#else
+
+struct filch_lock_wait {
+    char none;
+};
+
+#define filch_lock_wait_begin(wait, strand, mutex) ((void)(wait))
+#define filch_lock_wait_end(wait) ((void)(wait))
+#endif
+
+/* The task of `f` has locked the mutex. For filch_pool_dump, in all builds. */
 static inline void filch_lock_held(filch_mutex *mutex, const filch_frame *f)
 {
     /* relaxed: only the holder itself must not miss its own value. */
@@ -47,18 +57,5 @@ static inline void filch_lock_released(filch_mutex *mutex)
     /* relaxed: as above. */
     filch_store_relaxed(&mutex->holder, NULL);
 }
-
-#else
-
-struct filch_lock_wait {
-    char none;
-};
-
-#define filch_lock_wait_begin(wait, strand, mutex) ((void)(wait))
-#define filch_lock_wait_end(wait) ((void)(wait))
-#define filch_lock_held(mutex, f) ((void)(mutex))
-#define filch_lock_released(mutex) ((void)(mutex))
-
-#endif
 
 #endif

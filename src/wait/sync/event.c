@@ -59,7 +59,7 @@ int filch_event_wait_until(filch_frame *f, filch_event *event, uint64_t deadline
 
     if (is_set(event))
         return 0;
-    filch_waiting_begin(&waiting, f, "an event");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_EVENT, event);
     filch_lock_acquire(FILCH_LOCK_OF(event));
     bool is_queued = queue(event);
     if (is_queued)

@@ -36,7 +36,7 @@
 
 #include "base/clock.h"
 
-#define HELD 1u
+#define HELD FILCH_MUTEX_HELD
 #define QUEUED 2u
 #define WOKEN 4u
 
@@ -120,7 +120,7 @@ static int wait_in_list(filch_frame *f, filch_mutex *mutex, uint64_t deadline_ns
     filch_waiter waiter = {.waiting = &waiting, .outcome = (unsigned)next};
     filch_lock_wait note;
 
-    filch_waiting_begin(&waiting, f, "a mutex");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_MUTEX, mutex);
     filch_lock_acquire(FILCH_LOCK_OF(mutex));
     bool is_taken = queue(mutex, mine);
     if (!is_taken && mine)

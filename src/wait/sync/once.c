@@ -56,7 +56,7 @@ static int wait_for_turn(filch_frame *f, filch_once *once)
     filch_waiting waiting;
     filch_waiter waiter = {.waiting = &waiting};
 
-    filch_waiting_begin(&waiting, f, "a call that is made once");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_ONCE, once);
     filch_lock_acquire(FILCH_LOCK_OF(once));
     uint32_t seen = queue(once);
     if (seen & RUNNING)

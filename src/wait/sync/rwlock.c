@@ -26,7 +26,7 @@
 #include "wait/sync/sync.h"
 
 #define QUEUED ((uint32_t)1 << 31)
-#define WRITER ((uint32_t)1 << 30)
+#define WRITER FILCH_RWLOCK_WRITER
 
 /* The word when one more caller gets the lock; or QUEUED: that caller has to wait. */
 static uint32_t with(uint32_t word, bool writes)
@@ -112,7 +112,8 @@ static int lock_until(filch_frame *f, filch_rwlock *rwlock, uint64_t deadline_ns
 
     if (take(rwlock, writes))
         return 0;
-    filch_waiting_begin(&waiting, f, writes ? "a lock, to write" : "a lock, to read");
+    filch_waiting_begin(&waiting, f, writes ? FILCH_WAITS_WRITE_LOCK : FILCH_WAITS_READ_LOCK,
+                        rwlock);
     filch_lock_acquire(FILCH_LOCK_OF(rwlock));
     bool is_taken = queue(rwlock, writes);
     if (!is_taken)

@@ -66,7 +66,7 @@ int filch_sem_acquire_until(filch_frame *f, filch_sem *sem, uint64_t deadline_ns
 
     if (take(sem))
         return 0;
-    filch_waiting_begin(&waiting, f, "a semaphore");
+    filch_waiting_begin(&waiting, f, FILCH_WAITS_SEMAPHORE, sem);
     filch_lock_acquire(FILCH_LOCK_OF(sem));
     bool is_taken = queue(sem);
     if (!is_taken)

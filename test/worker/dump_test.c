@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A dump names the task, the object that it waits for, and its holder.
+ */
+#include "pool_support.h"
+
+#include <filch/filch.h>
+#include <stdarg.h>
+
+/* ---- support --------------------------------------------------------------------------------- */
+
+static char *dump_of(filch_pool *pool)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    CHECK(out && filch_pool_dump(pool, out) == 0 && fclose(out) == 0);
+    return text;
+}
+
+/* Does a dump of the pool contain this? */
+__attribute__((format(printf, 2, 3))) static bool shows(filch_pool *pool, const char *format, ...)
+{
+    char wanted[256];
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(wanted, sizeof wanted, format, arguments);
+    va_end(arguments);
+    char *text = dump_of(pool);
+    bool is_there = strstr(text, wanted) != NULL;
+    free(text);
+    sched_yield();
+    return is_there;
+}
+
+/* A pool, and a scope from outside for its tasks. */
+typedef struct stage {
+    filch_pool *pool;
+    filch_scope scope;
+} stage;
+
+static void stage_open(stage *s)
+{
+    s->pool = watched_pool_of(2);
+    assert_int_equal(filch_scope_open(NULL, &s->scope, s->pool, NULL), 0);
+}
+
+static void stage_close(stage *s)
+{
+    filch_scope_cancel(&s->scope);
+    filch_scope_close(NULL, &s->scope);
+    watched_pool_destroy(s->pool);
+}
+
+/* ---- tasks, objects and holders -------------------------------------------------------------- */
+
+static filch_mutex first_mutex, second_mutex;
+static counter locked;
+
+static int lock_both(filch_frame *f, filch_mutex *one, filch_mutex *other)
+{
+    int err = filch_mutex_lock(f, one);
+
+    counter_add(&locked, 1);
+    while (!err && counter_get(&locked) < 2)
+        filch_yield(f);
+    if (!err && (err = filch_mutex_lock(f, other)) == 0)
+        filch_mutex_unlock(other);
+    filch_mutex_unlock(one);
+    return err;
+}
+
+static __attribute__((noinline)) int go_left(filch_frame *f, void *arg TEST_UNUSED)
+{
+    return lock_both(f, &first_mutex, &second_mutex);
+}
+
+static __attribute__((noinline)) int go_right(filch_frame *f, void *arg TEST_UNUSED)
+{
+    return lock_both(f, &second_mutex, &first_mutex);
+}
+
+TEST(of_a_deadlock_it_names_the_tasks_the_mutexes_and_their_holders)
+{
+    stage s;
+    unsigned left, right, holder;
+
+    stage_open(&s);
+    counter_set(&locked, 0);
+    assert_int_equal(filch_scope_spawn(NULL, &s.scope, go_left, NULL), 0);
+    assert_int_equal(filch_scope_spawn(NULL, &s.scope, go_right, NULL), 0);
+    UNTIL(shows(s.pool, "[go_left] waits for a mutex at %p, held by", (void *)&second_mutex) &&
+          shows(s.pool, "[go_right] waits for a mutex at %p, held by", (void *)&first_mutex));
+
+    char *text = dump_of(s.pool);
+    const char *tail = strstr(text, " [go_left] waits");
+    assert_int_equal(
+        sscanf(strstr(tail, "held by strand "), "held by strand %u [go_right]", &holder), 1);
+    for (right = 0; !shows(s.pool, "strand %u [go_right] waits", right);)
+        right++;
+    for (left = 0; !shows(s.pool, "strand %u [go_left] waits", left);)
+        left++;
+    free(text);
+    assert_int_equal(holder, right);
+    assert_true(shows(s.pool, "held by strand %u [go_left]", left));
+    stage_close(&s);
+}
+
+static int lock_a_mutex(filch_frame *f, void *arg)
+{
+    int err = filch_mutex_lock(f, arg);
+    if (!err)
+        filch_mutex_unlock(arg);
+    return err;
+}
+
+TEST(a_mutex_that_a_thread_holds_has_no_strand_as_its_holder)
+{
+    filch_mutex mutex = {0};
+    stage s;
+
+    stage_open(&s);
+    assert_true(filch_mutex_try_lock(&mutex));
+    assert_int_equal(filch_scope_spawn(NULL, &s.scope, lock_a_mutex, &mutex), 0);
+    UNTIL(
+        shows(s.pool, "[lock_a_mutex] waits for a mutex at %p, held by a thread", (void *)&mutex));
+    filch_mutex_unlock(&mutex);
+    stage_close(&s);
+}
+
+static filch_event event;
+static filch_sem sem;
+static filch_future future = FILCH_FUTURE_INIT;
+static filch_barrier barrier;
+static filch_rwlock rwlock;
+static filch_cond cond;
+static filch_channel *channel;
+static int pair[2];
+
+static int wait_event(filch_frame *f, void *arg TEST_UNUSED)
+{
+    return filch_event_wait(f, &event);
+}
+
+static int wait_sem(filch_frame *f, void *arg TEST_UNUSED)
+{
+    return filch_sem_acquire(f, &sem);
+}
+
+static int wait_future(filch_frame *f, void *arg TEST_UNUSED)
+{
+    return filch_future_get(f, &future, NULL);
+}
+
+static int wait_barrier(filch_frame *f, void *arg TEST_UNUSED)
+{
+    return filch_barrier_wait(f, &barrier);
+}
+
+static int wait_to_write(filch_frame *f, void *arg TEST_UNUSED)
+{
+    return filch_rwlock_write_lock(f, &rwlock);
+}
+
+static int wait_cond(filch_frame *f, void *arg TEST_UNUSED)
+{
+    filch_mutex mutex = {0};
+    filch_mutex_lock(f, &mutex);
+    int err = filch_cond_wait(f, &cond, &mutex);
+    filch_mutex_unlock(&mutex);
+    return err;
+}
+
+static int wait_channel(filch_frame *f, void *arg TEST_UNUSED)
+{
+    int entry;
+    return filch_channel_receive(f, channel, &entry);
+}
+
+static int wait_select(filch_frame *f, void *arg TEST_UNUSED)
+{
+    int entry;
+    filch_case cases[] = {filch_case_receive(channel, &entry), filch_case_future(&future)};
+    return filch_select(f, cases, 2);
+}
+
+static int wait_recv(filch_frame *f, void *arg TEST_UNUSED)
+{
+    char byte;
+    return (int)filch_recv(f, pair[0], &byte, 1, 0);
+}
+
+static int wait_sleep(filch_frame *f, void *arg TEST_UNUSED)
+{
+    return filch_sleep_ns(f, 3600000000000);
+}
+
+static int wait_scope(filch_frame *f, void *arg TEST_UNUSED)
+{
+    filch_scope scope;
+    int err = filch_scope_open(f, &scope, NULL, NULL);
+
+    CHECK(err == 0 && filch_scope_spawn(f, &scope, wait_event, NULL) == 0 &&
+          filch_scope_spawn(f, &scope, wait_sem, NULL) == 0);
+    return filch_scope_close(f, &scope);
+}
+
+TEST(every_kind_of_wait_names_its_object)
+{
+    static filch_task_fn *const tasks[] = {wait_event,    wait_sem,   wait_future,  wait_barrier,
+                                           wait_to_write, wait_cond,  wait_channel, wait_recv,
+                                           wait_select,   wait_sleep, wait_scope};
+    stage s;
+
+    stage_open(&s);
+    open_pair(pair);
+    filch_sem_init(&sem, 0);
+    filch_barrier_init(&barrier, 3);
+    assert_int_equal(filch_rwlock_read_lock(NULL, &rwlock), 0);
+    assert_int_equal(filch_channel_create(&channel, sizeof(int), 1), 0);
+    for (unsigned i = 0; i < COUNT_OF(tasks); i++)
+        assert_int_equal(filch_scope_spawn(NULL, &s.scope, tasks[i], NULL), 0);
+
+    UNTIL(shows(s.pool, "[wait_event] waits for an event at %p", (void *)&event));
+    UNTIL(shows(s.pool, "[wait_sem] waits for a semaphore at %p", (void *)&sem));
+    UNTIL(shows(s.pool, "[wait_future] waits for a future at %p", (void *)&future));
+    UNTIL(shows(s.pool, "[wait_barrier] waits for a barrier at %p, where 1 of 3 have arrived",
+                (void *)&barrier));
+    UNTIL(shows(s.pool, "[wait_to_write] waits for a lock, to write at %p, held by 1 readers",
+                (void *)&rwlock));
+    UNTIL(shows(s.pool, "[wait_cond] waits for a condition at %p", (void *)&cond));
+    UNTIL(shows(s.pool, "[wait_channel] waits for a channel, to receive at %p", (void *)channel));
+    UNTIL(shows(s.pool, "[wait_recv] waits for recv of descriptor %d", pair[0]));
+    UNTIL(shows(s.pool, "[wait_select] waits for select among 2"));
+    UNTIL(shows(s.pool, "[wait_sleep] waits for sleep, 35") ||
+          shows(s.pool, "[wait_sleep] waits for sleep, 3600.000 s more"));
+    UNTIL(shows(s.pool, "[wait_scope] waits for the tasks of a scope at 0x") &&
+          shows(s.pool, ", with 2 tasks that have not ended"));
+
+    filch_rwlock_unlock(&rwlock);
+    stage_close(&s);
+    filch_channel_destroy(channel);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* ---- stolen tasks ---------------------------------------------------------------------------- */
+
+typedef struct stolen {
+    latch begins, ends;
+} stolen;
+
+FILCH_TASK(void, slow_child, (stolen *, s))
+{
+    latch_open(&s->begins);
+    latch_wait(&s->ends);
+}
+
+FILCH_TASK(void, fork_with_macro, (stolen *, s))
+{
+    FILCH_FORK(child, slow_child, s);
+    while (!latch_is_open(&s->begins))
+        filch_yield(FILCH_HERE);
+    FILCH_JOIN(child);
+}
+
+static void slow_plain(filch_frame *f TEST_UNUSED, void *arg)
+{
+    stolen *s = arg;
+    latch_open(&s->begins);
+    latch_wait(&s->ends);
+}
+
+static void fork_plain(filch_frame *f, void *arg)
+{
+    stolen *s = arg;
+    filch_frame *mark = f;
+
+    f = filch_fork(f, slow_plain, s);
+    while (!latch_is_open(&s->begins))
+        filch_yield(f);
+    filch_join(f, mark);
+}
+
+static int run_fork_with_macro(filch_frame *f, void *arg)
+{
+    FILCH_CALL_ON(f, fork_with_macro, arg);
+    return 0;
+}
+
+static int run_fork_plain(filch_frame *f, void *arg)
+{
+    fork_plain(f, arg);
+    return 0;
+}
+
+static void check_stolen(filch_task_fn *fn, const char *parent, const char *child)
+{
+    stage s;
+    stolen tasks;
+    char waits[100], steals[100];
+
+    latch_init(&tasks.begins, 1);
+    latch_init(&tasks.ends, 1);
+    stage_open(&s);
+    assert_int_equal(filch_scope_spawn(NULL, &s.scope, fn, &tasks), 0);
+
+    snprintf(waits, sizeof waits, " [%s] waits for a stolen task at 0x", parent);
+    UNTIL(shows(s.pool, "%s", waits));
+    char *text = dump_of(s.pool);
+    unsigned worker, forker;
+    const char *line = strstr(text, waits);
+    snprintf(steals, sizeof steals, " [%s], which runs on worker ", child);
+    assert_non_null(strstr(line, steals));
+    worker = (unsigned)atoi(strstr(line, steals) + strlen(steals));
+    for (forker = 0; !shows(s.pool, "strand %u%s", forker, waits);)
+        forker++;
+    assert_true(
+        shows(s.pool, " [%s, stolen from strand %u] runs on worker %u\n", child, forker, worker));
+
+    free(text);
+    latch_open(&tasks.ends);
+    stage_close(&s);
+}
+
+TEST(a_join_names_the_stolen_task_and_the_worker_that_runs_it)
+{
+    check_stolen(run_fork_with_macro, "run_fork_with_macro", "slow_child");
+    check_stolen(run_fork_plain, "run_fork_plain", "slow_plain");
+}
+
+static void slow_job(filch_frame *f TEST_UNUSED, void *arg)
+{
+    slow_plain(f, arg);
+}
+
+/* The arguments of a task that calls filch_run on another pool. */
+typedef struct nested {
+    filch_pool *inner;
+    stolen *tasks;
+} nested;
+
+static int run_inside(filch_frame *f TEST_UNUSED, void *arg)
+{
+    nested *n = arg;
+    return filch_run(n->inner, slow_job, n->tasks);
+}
+
+TEST(a_filch_run_names_its_function)
+{
+    stage s;
+    stolen tasks;
+    /* Its only worker is busy, so the run waits. */
+    filch_pool *inner = watched_pool_of(1);
+    nested n = {inner, &tasks};
+
+    latch_init(&tasks.begins, 2);
+    latch_init(&tasks.ends, 1);
+    stage_open(&s);
+    assert_int_equal(filch_submit(inner, slow_plain, &tasks), 0);
+    UNTIL(shows(inner, " [slow_plain] runs on worker 0"));
+    assert_int_equal(filch_scope_spawn(NULL, &s.scope, run_inside, &n), 0);
+
+    UNTIL(shows(s.pool, " [run_inside] waits for a filch_run at 0x") &&
+          shows(s.pool, " [slow_job]"));
+
+    latch_open(&tasks.ends);
+    stage_close(&s);
+    watched_pool_destroy(inner);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_a_deadlock_it_names_the_tasks_the_mutexes_and_their_holders),
+        cmocka_unit_test(a_mutex_that_a_thread_holds_has_no_strand_as_its_holder),
+        cmocka_unit_test(every_kind_of_wait_names_its_object),
+        cmocka_unit_test(a_join_names_the_stolen_task_and_the_worker_that_runs_it),
+        cmocka_unit_test(a_filch_run_names_its_function),
+    };
+    return cmocka_run_group_tests_name("dump", tests, watchdog_start, watchdog_stop);
+}
