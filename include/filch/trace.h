@@ -77,6 +77,22 @@ FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counte
  */
 FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
 
+/*
+ * When the process gets this signal, dump all its pools to the standard error, between two lines
+ * that begin with "filch: ". The environment variable FILCH_DUMP_SIGNAL does the same for a program
+ * that does not call this: USR1, SIGUSR1 or 10. It is read when the first pool is created.
+ *
+ * The handler only wakes a thread, started by this call, that prints. So the dump also comes if all
+ * workers block, and if all other threads block the signal. A forked child has the thread as soon
+ * as it uses a pool of its parent. As after any signal, system calls that cannot be
+ * restarted return EINTR: signal(7).
+ *
+ * With 0 the thread ends, and the previous handler is restored. Returns 0; -EINVAL: no such signal,
+ * or one that is sent for a fault of the program, or SIGURG, which filch/io.h needs; -EAGAIN or
+ * -ENOMEM: the thread cannot be started.
+ */
+FILCH_API int filch_dump_on_signal(int number);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,6 +12,7 @@
  */
 #include "base/memory.h"
 #include "base/options.h"
+#include "worker/listed.h"
 #include "worker/spin.h"
 #include "worker/worker.h"
 
@@ -227,6 +228,7 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     err = filch_pool_start_first(pool);
     if (err)
         goto remove_overflow;
+    filch_listed_add(pool);
     *out = pool;
     return 0;
 
@@ -261,6 +263,7 @@ static void rebuild(filch_pool *pool)
     filch_parts_end(&pool->parts, true);
     filch_strands_rebuild(&pool->strands);
     reset_seats(pool);
+    filch_listed_forked();
     pool->generation++;
 }
 
@@ -352,6 +355,7 @@ int filch_pool_destroy(filch_pool *pool)
         filch_sleep_push(&pool->vacant, 0, FILCH_ROLE_RUNNING);
     }
     stop_threads(pool);
+    filch_listed_remove(pool);
     filch_parts_end(&pool->parts, false);
     if (pool->options.report_overflow)
         filch_overflow_remove();

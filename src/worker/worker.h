@@ -148,6 +148,10 @@ struct filch_pool {
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
     filch_atomic_u32 scopes;  /* open scopes: the pool is not destroyed before they are closed */
 
+    /* The list of all pools: worker/listed.c. Under its lock. */
+    filch_pool *listed_next, **listed_to;
+    unsigned listed_pass;
+
     /* fork(): worker/pool.c. */
     filch_atomic_u32 *alive; /* on a page of its own, which the kernel clears in a forked child */
     bool tells_process;      /* the kernel does not clear it: `alive` has the process, too */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A dump names the task, the object that it waits for, and its holder.
+ * A dump names the task, the object that it waits for, and its holder; and a signal asks for dumps,
+ * also of programs that hang.
  */
 #include "pool_support.h"
 
+#include <errno.h>
 #include <filch/filch.h>
+#include <signal.h>
 #include <stdarg.h>
 
 /* ---- support --------------------------------------------------------------------------------- */
@@ -371,6 +374,190 @@ TEST(a_filch_run_names_its_function)
     watched_pool_destroy(inner);
 }
 
+/* ---- the signal ------------------------------------------------------------------------------ */
+
+/* Read what the process writes to its standard error, up to the end of a dump. */
+static void read_dump(int fd, char *text, size_t room)
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    while (!strstr(text, "filch: end of the dump\n")) {
+        CHECK(length + 1 < room);
+        ssize_t got = read(fd, text + length, room - 1 - length);
+        CHECK(got > 0);
+        length += (size_t)got;
+        text[length] = '\0';
+    }
+}
+
+/* The standard error goes into a pipe, from which `fd` reads. */
+static int catch_stderr(int *saved)
+{
+    int ends[2];
+
+    CHECK(pipe(ends) == 0);
+    *saved = dup(STDERR_FILENO);
+    CHECK(dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+    close(ends[1]);
+    return ends[0];
+}
+
+static int never[2];
+
+static void block_in_the_kernel(filch_frame *f TEST_UNUSED, void *arg)
+{
+    char byte;
+    latch_open(arg);
+    CHECK(read(never[0], &byte, 1) == 1);
+}
+
+/* All workers block in the kernel, and all threads of the program block the signal. */
+static void dump_a_hang(void *arg TEST_UNUSED)
+{
+    filch_options options = {.size = sizeof options, .workers = 2, .name = "hangs"};
+    filch_pool *pool, *other;
+    char text[4096];
+    latch both;
+    sigset_t set;
+    int saved, caught = catch_stderr(&saved);
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    CHECK(pthread_sigmask(SIG_BLOCK, &set, NULL) == 0);
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    CHECK(pipe(never) == 0);
+    latch_init(&both, 2);
+    CHECK(filch_pool_create(&pool, &options) == 0);
+    options.name = "idles";
+    CHECK(filch_pool_create(&other, &options) == 0);
+    CHECK(filch_submit(pool, block_in_the_kernel, &both) == 0);
+    CHECK(filch_submit(pool, block_in_the_kernel, &both) == 0);
+    latch_wait(&both);
+
+    for (int i = 0; i < 3; i++) {
+        CHECK(kill(getpid(), SIGUSR1) == 0);
+        read_dump(caught, text, sizeof text);
+        CHECK(strstr(text, "pool 'hangs': 2 workers"));
+        CHECK(strstr(text, " [block_in_the_kernel] runs on worker 0"));
+        CHECK(strstr(text, " [block_in_the_kernel] runs on worker 1"));
+        CHECK(strstr(text, "pool 'idles': 2 workers"));
+    }
+    CHECK(write(never[1], "xx", 2) == 2);
+    CHECK(filch_pool_destroy(pool) == 0 && filch_pool_destroy(other) == 0);
+    CHECK(dup2(saved, STDERR_FILENO) == STDERR_FILENO);
+}
+
+TEST(a_signal_dumps_all_pools_also_when_they_hang)
+{
+    ended c = run_in_child(dump_a_hang, NULL);
+    assert_exit_code(&c, 0);
+}
+
+static counter handled;
+
+static void handle(int number TEST_UNUSED)
+{
+    counter_add(&handled, 1);
+}
+
+static void switch_it(void *arg TEST_UNUSED)
+{
+    char text[4096];
+    int saved, caught = catch_stderr(&saved);
+
+    CHECK(signal(SIGUSR1, handle) != SIG_ERR && signal(SIGUSR2, handle) != SIG_ERR);
+    CHECK(filch_dump_on_signal(0) == 0);
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    CHECK(filch_dump_on_signal(SIGUSR2) == 0);
+    CHECK(raise(SIGUSR1) == 0 && counter_get(&handled) == 1);
+    CHECK(raise(SIGUSR2) == 0 && counter_get(&handled) == 1);
+    CHECK(filch_dump_on_signal(0) == 0);
+    read_dump(caught, text, sizeof text);
+    CHECK(raise(SIGUSR2) == 0 && counter_get(&handled) == 2);
+
+    static const int wrong[] = {-1, SIGKILL, SIGSEGV, SIGURG, 1000};
+    for (unsigned i = 0; i < COUNT_OF(wrong); i++)
+        CHECK(filch_dump_on_signal(wrong[i]) == -EINVAL);
+    CHECK(dup2(saved, STDERR_FILENO) == STDERR_FILENO);
+}
+
+TEST(another_signal_can_be_chosen_and_the_handler_before_is_restored)
+{
+    ended c = run_in_child(switch_it, NULL);
+    assert_exit_code(&c, 0);
+}
+
+static void come_and_go(void *arg TEST_UNUSED)
+{
+    int saved, null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    saved = dup(STDERR_FILENO);
+    CHECK(dup2(null, STDERR_FILENO) == STDERR_FILENO);
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    for (int i = 0; i < 50; i++) {
+        filch_options options = {.size = sizeof options, .workers = 2};
+        filch_pool *pool, *other;
+        counter c = {0};
+
+        CHECK(filch_pool_create(&pool, &options) == 0);
+        CHECK(filch_pool_create(&other, &options) == 0);
+        CHECK(filch_submit(pool, tree_of_depth_8, &c) == 0);
+        CHECK(raise(SIGUSR1) == 0);
+        CHECK(filch_run(other, tree_of_depth_8, &c) == 0);
+        CHECK(filch_pool_destroy(i % 2 ? pool : other) == 0);
+        CHECK(raise(SIGUSR1) == 0);
+        CHECK(filch_pool_destroy(i % 2 ? other : pool) == 0);
+        CHECK(counter_get(&c) == 2 * TREE_8);
+    }
+    CHECK(filch_dump_on_signal(0) == 0);
+    CHECK(dup2(saved, STDERR_FILENO) == STDERR_FILENO);
+}
+
+TEST(pools_may_come_and_go_while_they_are_dumped)
+{
+    ended c = run_in_child(come_and_go, NULL);
+    assert_exit_code(&c, 0);
+}
+
+/* A child has the thread again when it uses a pool, and says which pools it has not used. */
+static void dump_in_a_child(void *arg TEST_UNUSED)
+{
+    filch_options options = {.size = sizeof options, .workers = 2, .name = "used"};
+    filch_pool *used, *unused;
+    char text[4096];
+    counter c = {0};
+    int status;
+
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    CHECK(filch_pool_create(&used, &options) == 0);
+    options.name = "unused";
+    CHECK(filch_pool_create(&unused, &options) == 0);
+    CHECK(filch_run(used, tree_of_depth_8, &c) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        int saved, caught = catch_stderr(&saved);
+        CHECK(filch_run(used, tree_of_depth_8, &c) == 0);
+        CHECK(raise(SIGUSR1) == 0);
+        read_dump(caught, text, sizeof text);
+        CHECK(strstr(text, "pool 'used': 2 workers"));
+        CHECK(strstr(text, "pool 'unused': not used since fork()"));
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(filch_pool_destroy(used) == 0 && filch_pool_destroy(unused) == 0);
+}
+
+TEST(a_signal_dumps_also_in_a_forked_child)
+{
+#ifdef TEST_TSAN
+    skip(); /* it lets no child start threads whose parent had some */
+#endif
+    ended c = run_in_child(dump_in_a_child, NULL);
+    assert_exit_code(&c, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +566,10 @@ int main(void)
         cmocka_unit_test(every_kind_of_wait_names_its_object),
         cmocka_unit_test(a_join_names_the_stolen_task_and_the_worker_that_runs_it),
         cmocka_unit_test(a_filch_run_names_its_function),
+        cmocka_unit_test(a_signal_dumps_all_pools_also_when_they_hang),
+        cmocka_unit_test(another_signal_can_be_chosen_and_the_handler_before_is_restored),
+        cmocka_unit_test(pools_may_come_and_go_while_they_are_dumped),
+        cmocka_unit_test(a_signal_dumps_also_in_a_forked_child),
     };
     return cmocka_run_group_tests_name("dump", tests, watchdog_start, watchdog_stop);
 }

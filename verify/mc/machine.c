@@ -3,11 +3,13 @@
  * The machine that the library sees in the model: two CPUs, and an environment that fails when the
  * client lets it.
  *
- * This file replaces src/base/topology.c and cgroup.c, which read /sys.
+ * This file replaces src/base/topology.c and cgroup.c, which read /sys, and src/worker/listed.c,
+ * which lists pools for a signal.
  */
 #include "base/fault.h"
 #include "base/topology.h"
 #include "mc/libc.h"
+#include "worker/listed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +19,20 @@
 bool filch_fault(enum filch_fault_kind kind)
 {
     return mc_may_fault(kind);
+}
+
+void filch_listed_add(filch_pool *pool)
+{
+    (void)pool;
+}
+
+void filch_listed_remove(filch_pool *pool)
+{
+    (void)pool;
+}
+
+void filch_listed_forked(void)
+{
 }
 
 int filch_topology_init(filch_topology *topology)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All pools of the process, and the signal that dumps them: filch_dump_on_signal.
+ */
+#ifndef FILCH_WORKER_LISTED_H
+#define FILCH_WORKER_LISTED_H
+
+#include <filch/pool.h>
+
+/* A pool was created. The first one also reads FILCH_DUMP_SIGNAL. */
+void filch_listed_add(filch_pool *pool);
+
+/* A pool is about to be destroyed. Waits while it is being dumped. */
+void filch_listed_remove(filch_pool *pool);
+
+/* A pool was rebuilt in the child of a fork(): the thread that dumps was left behind. */
+void filch_listed_forked(void);
+
+#endif
