@@ -8,6 +8,7 @@
 #include "base/futex.h"
 #include "base/lock.h"
 #include "base/memory.h"
+#include "base/peek.h"
 #include "base/rng.h"
 #include "base/topology.h"
 
@@ -325,6 +326,21 @@ bool filch_fault(enum filch_fault_kind kind)
     return (int)kind == failing;
 }
 
+TEST(a_peek_copies_memory_and_notices_that_there_is_none)
+{
+    const char text[] = "filch";
+    char copy[sizeof text] = "";
+
+    assert_true(filch_peek(text, copy, sizeof copy));
+    assert_string_equal(copy, text);
+    assert_false(filch_peek((const void *)8, copy, sizeof copy));
+
+    memset(copy, 0, sizeof copy);
+    assert_true(filch_peek_by_pipe(text, copy, sizeof copy));
+    assert_string_equal(copy, text);
+    assert_false(filch_peek_by_pipe((const void *)8, copy, sizeof copy));
+}
+
 TEST(an_injected_fault_looks_like_the_real_one)
 {
     failing = FILCH_FAULT_MAP;
@@ -362,6 +378,7 @@ int main(void)
         cmocka_unit_test(locked_pages_are_not_discarded),
         cmocka_unit_test(small_memory_is_zero),
 #ifdef FILCH_FAULTS
+        cmocka_unit_test(a_peek_copies_memory_and_notices_that_there_is_none),
         cmocka_unit_test(an_injected_fault_looks_like_the_real_one),
 #endif
     };
