@@ -20,6 +20,9 @@
  * All calls return when all their work is complete. They take the frame of the calling task,
  * FILCH_HERE. The body gets a frame, too, and may use it for loops, filch_fork and FILCH_CALL_ON.
  *
+ * With NULL for the frame, as on a plain thread, they run serially on the calling thread. The body
+ * gets a frame all the same. Like FILCH_RUN, they abort if there is no memory for that frame.
+ *
  * A chunk is never divided, and neither are the last few chunks. While much work is left, the loop
  * runs several chunks without a check in between. If iterations suddenly become much more
  * expensive, a chunk sized for cheap iterations may contain several expensive ones. In that case,
@@ -70,8 +73,9 @@ FILCH_API void filch_reduce(filch_frame *f, size_t begin, size_t end, const filc
  * range is always cut into the same parts of `leaf` indices, which are merged as the same tree. A
  * `leaf` of 0 means a thousandth of the range.
  *
- * Returns 0 or -ENOMEM: there was no memory for an accumulator of more than 512 bytes, and *result
- * is undefined. (filch_reduce cannot fail: without memory it splits less.)
+ * Returns 0 or -ENOMEM: there was no memory for an accumulator of more than 512 bytes, or for the
+ * frame if `f` is NULL, and *result is undefined. (filch_reduce cannot fail: without memory it
+ * splits less.)
  */
 FILCH_API int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
                                  const filch_reducer *reducer, void *context, void *result);

@@ -43,7 +43,8 @@ extern "C" {
 typedef int filch_compare_fn(const void *a, const void *b, void *context);
 
 /* Sort `count` elements of `size` bytes in place. For tasks: `f` is the caller's frame. Returns
- * when the array is sorted; cannot fail. */
+ * when the array is sorted; cannot fail. With NULL for `f`, it sorts serially on the calling
+ * thread, and aborts if there is no memory for that. */
 FILCH_API void filch_sort(filch_frame *f, void *base, size_t count, size_t size,
                           filch_compare_fn *compare, void *context);
 

@@ -12,6 +12,7 @@
 
 #include <filch/task.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,15 +178,21 @@ filch_slot *filch_join(filch_frame *f, filch_frame *mark)
     return f;
 }
 
-void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg)
+int filch_run_serially(filch_fn *fn, void *arg)
 {
-    if (filch_run(pool, fn, arg) == 0)
-        return;
     filch_strand *strand = filch_strand_create_serial();
-    if (!strand) {
-        fputs("filch: FILCH_RUN has neither a pool nor memory for running serially\n", stderr);
-        abort();
-    }
+
+    if (!strand)
+        return -ENOMEM;
     fn(filch_split_slots(&strand->split), arg);
     filch_strand_destroy_serial(strand);
+    return 0;
+}
+
+void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg)
+{
+    if (filch_run(pool, fn, arg) == 0 || filch_run_serially(fn, arg) == 0)
+        return;
+    fputs("filch: there is no memory to run a task serially, without a pool\n", stderr);
+    abort();
 }

@@ -7,6 +7,8 @@
 
 #include "strand/strand.h"
 
+#include <filch/pool.h>
+
 /* Publish the tasks below `f` now, whether or not a thief asked for them. */
 void filch_publish(filch_frame *f);
 
@@ -24,5 +26,9 @@ bool filch_join_split(filch_strand *strand, filch_frame *f);
 
 /* After a thief asked: are more workers idle than tasks are public? */
 bool filch_is_wanted(filch_frame *f);
+
+/* Run fn(f, arg) on the caller's stack, with a frame whose forks run at their joins. Returns 0, or
+ * -ENOMEM: there is no memory for such a frame. */
+int filch_run_serially(filch_fn *fn, void *arg);
 
 #endif

@@ -162,11 +162,26 @@ static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t b
     }
 }
 
+/* Without a frame: the loop as a task of its own, run serially. */
+typedef struct serial_for {
+    size_t begin, end;
+    filch_for_fn *body;
+    void *context;
+} serial_for;
+
+static void run_serial_for(filch_frame *f, void *arg)
+{
+    serial_for *loop = arg;
+    loop->body(f, loop->context, loop->begin, loop->end);
+}
+
 void filch_for(filch_frame *f, size_t begin, size_t end, filch_for_fn *body, void *context)
 {
     if (begin >= end)
         return;
-    if (is_alone(f))
+    if (!f)
+        filch_run_always(NULL, run_serial_for, &(serial_for){begin, end, body, context});
+    else if (is_alone(f))
         body(f, context, begin, end);
     else
         run_part(f, body, context, begin, end, 1);
@@ -281,6 +296,23 @@ static void reduce_leaves(filch_frame *f, reduction *r, void *accumulator, size_
         filch_store_relaxed(&r->no_memory, 1);
 }
 
+/* Without a frame: as for filch_for. */
+typedef struct serial_reduction {
+    reduction *r;
+    void *result;
+    size_t begin, end;
+} serial_reduction;
+
+static void run_serial_reduction(filch_frame *f, void *arg)
+{
+    serial_reduction *loop = arg;
+
+    if (loop->r->leaf)
+        reduce_leaves(f, loop->r, loop->result, loop->begin, loop->end);
+    else
+        loop->r->reducer->add(f, loop->result, loop->r->context, loop->begin, loop->end);
+}
+
 void filch_reduce(filch_frame *f, size_t begin, size_t end, const filch_reducer *reducer,
                   void *context, void *result)
 {
@@ -289,7 +321,9 @@ void filch_reduce(filch_frame *f, size_t begin, size_t end, const filch_reducer 
     init_accumulator(&r, result);
     if (begin >= end)
         return;
-    if (is_alone(f))
+    if (!f)
+        filch_run_always(NULL, run_serial_reduction, &(serial_reduction){&r, result, begin, end});
+    else if (is_alone(f))
         reducer->add(f, result, context, begin, end);
     else
         reduce_part(f, &r, result, begin, end, 1, true);
@@ -305,12 +339,27 @@ int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
         return 0;
     if (r.leaf == 0)
         r.leaf = (end - begin - 1) / 1000 + 1;
-    reduce_leaves(f, &r, result, begin, end);
+    if (f)
+        reduce_leaves(f, &r, result, begin, end);
+    else if (filch_run_serially(run_serial_reduction,
+                                &(serial_reduction){&r, result, begin, end}) != 0)
+        return -ENOMEM;
     /* relaxed: all parts are joined. */
     return filch_load_relaxed(&r.no_memory) ? -ENOMEM : 0;
 }
 
 /* ---- invoke ---------------------------------------------------------------------------------- */
+
+typedef struct serial_calls {
+    const filch_call *calls;
+    size_t count;
+} serial_calls;
+
+static void run_serial_calls(filch_frame *f, void *arg)
+{
+    serial_calls *all = arg;
+    filch_invoke(f, all->calls, all->count);
+}
 
 void filch_invoke(filch_frame *f, const filch_call *calls, size_t count)
 {
@@ -318,6 +367,10 @@ void filch_invoke(filch_frame *f, const filch_call *calls, size_t count)
 
     if (count == 0)
         return;
+    if (!f) {
+        filch_run_always(NULL, run_serial_calls, &(serial_calls){calls, count});
+        return;
+    }
     for (size_t i = count; i-- > 1;)
         f = filch_fork(f, calls[i].fn, calls[i].arg);
     calls[0].fn(f, calls[0].arg);

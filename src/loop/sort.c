@@ -366,6 +366,10 @@ void filch_sort(filch_frame *f, void *base, size_t count, size_t size, filch_com
     filch_slot *FILCH_HERE = f;
     order o;
 
+    if (!f) {
+        filch_pool_sort(NULL, base, count, size, fn, context);
+        return;
+    }
     if (!order_init(&o, count, size, fn, context) || is_run(&o, base, count))
         return;
     o.share = share_of(f, count);
@@ -382,6 +386,10 @@ void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size, fi
     filch_slot *FILCH_HERE = f;
     order o;
 
+    if (!f) {
+        filch_pool_sort_stable(NULL, base, count, size, fn, context);
+        return;
+    }
     if (!order_init(&o, count, size, fn, context) || is_run(&o, base, count))
         return;
     if (count <= SMALL) {

@@ -335,6 +335,96 @@ static void invoke_makes_every_call_once(void **state)
     watched_pool_destroy(pool);
 }
 
+/* ---- without a frame ------------------------------------------------------------------------- */
+
+FILCH_TASK(long, fib, (long, n))
+{
+    if (n < 2)
+        return n;
+    FILCH_FORK(left, fib, n - 1);
+    long right = FILCH_CALL(fib, n - 2);
+    return FILCH_JOIN(left) + right;
+}
+
+/* Uses its frame for everything that a frame is good for. */
+static void visit_with_frame(filch_frame *f, void *context, size_t begin, size_t end)
+{
+    filch_frame *mark = f;
+    int numbers[2] = {0, 0};
+
+    CHECK(f != NULL);
+    visit(f, context, begin, end);
+    CHECK(FILCH_CALL_ON(f, fib, 10) == 55);
+    f = filch_fork(f, increment, &numbers[0]);
+    f = filch_fork(f, increment, &numbers[1]);
+    f = filch_join(f, mark);
+    CHECK(numbers[0] == 1 && numbers[1] == 1);
+    CHECK(filch_yield(f) == 0);
+}
+
+static void add_with_frame(filch_frame *f, void *accumulator, void *context, size_t begin,
+                           size_t end)
+{
+    (void)context;
+    CHECK(f != NULL);
+    for (size_t i = begin; i < end; i++)
+        *(size_t *)accumulator += i;
+    filch_for(f, begin, end, visit_with_frame, visits);
+}
+
+static void merge_sums(void *left, const void *right, void *context)
+{
+    (void)context;
+    *(size_t *)left += *(const size_t *)right;
+}
+
+static void check_loops_without_a_frame(void)
+{
+    static const filch_reducer sum = {
+        .size = sizeof(size_t), .add = add_with_frame, .merge = merge_sums};
+    size_t result;
+    int numbers[50] = {0};
+    filch_call calls[50];
+
+    memset(visits, 0, sizeof visits);
+    filch_for(NULL, 3, N, visit_with_frame, visits);
+    for (size_t i = 0; i < N; i++)
+        CHECK(visits[i] == (i >= 3));
+    filch_reduce(NULL, 0, 100, &sum, NULL, &result);
+    CHECK(result == 4950);
+    CHECK(filch_reduce_fixed(NULL, 0, 100, 7, &sum, NULL, &result) == 0);
+    CHECK(result == 4950);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        calls[i] = (filch_call){increment, &numbers[i]};
+    filch_invoke(NULL, calls, COUNT_OF(calls));
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        CHECK(numbers[i] == 1);
+
+    filch_for(NULL, 1, 0, visit_with_frame, NULL);
+    filch_reduce(NULL, 1, 1, &sum, NULL, &result);
+    CHECK(result == 0);
+    CHECK(filch_reduce_fixed(NULL, 1, 1, 0, &sum, NULL, &result) == 0);
+    filch_invoke(NULL, NULL, 0);
+}
+
+static void loop_without_frame(filch_frame *f, void *arg)
+{
+    (void)f;
+    (void)arg;
+    check_loops_without_a_frame();
+}
+
+static void without_a_frame_loops_run_serially(void **state)
+{
+    (void)state;
+
+    check_loops_without_a_frame();
+
+    filch_pool *pool = watched_pool_of(2);
+    assert_int_equal(filch_run(pool, loop_without_frame, NULL), 0);
+    watched_pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_fixed_reduction_gives_the_same_bits_with_any_number_of_workers),
         cmocka_unit_test(accumulators_may_be_large),
         cmocka_unit_test(invoke_makes_every_call_once),
+        cmocka_unit_test(without_a_frame_loops_run_serially),
     };
     return cmocka_run_group_tests_name("loop", tests, watchdog_start, watchdog_stop);
 }

@@ -51,13 +51,26 @@ static void sort_stable_in_place(filch_pool *pool, void *base, size_t count, siz
     filch_store_relaxed(&has_no_memory, 0);
 }
 
+static void sort_without_frame(filch_pool *pool, void *base, size_t count, size_t size,
+                               filch_compare_fn *fn, void *context)
+{
+    (void)pool;
+    filch_sort(NULL, base, count, size, fn, context);
+}
+
+static void sort_stable_without_frame(filch_pool *pool, void *base, size_t count, size_t size,
+                                      filch_compare_fn *fn, void *context)
+{
+    (void)pool;
+    filch_sort_stable(NULL, base, count, size, fn, context);
+}
+
 static const struct {
     sort_fn *sort;
     bool is_stable;
 } sorts[] = {
-    {filch_pool_sort, false},
-    {filch_pool_sort_stable, true},
-    {sort_stable_in_place, true},
+    {filch_pool_sort, false},    {filch_pool_sort_stable, true},    {sort_stable_in_place, true},
+    {sort_without_frame, false}, {sort_stable_without_frame, true},
 };
 
 /* ---- Elements: a key, then where it was before sorting, then bytes that follow from the two -- */
