@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "wait/wait.h"
+#include "worker/misuse.h"
 #include "worker/part.h"
 #include "worker/thread.h"
 
@@ -84,15 +85,26 @@ static call *take(lane *l)
     return c;
 }
 
+static void end_in_call(void *c)
+{
+    filch_misuse_exit((uintptr_t)((call *)c)->fn);
+}
+
+static void call_guarded(call *c)
+{
+    pthread_cleanup_push(end_in_call, c);
+    c->result = c->fn(c->arg);
+    pthread_cleanup_pop(0);
+}
+
 /* Run the call. Under the lock, which is released while the call runs. */
 static void make_call(lane *l, call *c)
 {
     filch_wakes wakes = {NULL, NULL};
 
     filch_lock_release(&l->lock);
-    int result = c->fn(c->arg);
+    call_guarded(c);
     filch_lock_acquire(&l->lock);
-    c->result = result;
     c->state = CALL_DONE;
     if (c->waiting)
         filch_waiting_end(c->waiting, 0, &wakes);

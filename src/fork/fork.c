@@ -8,6 +8,7 @@
 #include "fork/fork.h"
 
 #include "fork/kinds.h"
+#include "strand/plain.h"
 #include "worker/worker.h"
 
 #include <filch/task.h>
@@ -159,9 +160,12 @@ bool filch_join_split(filch_strand *strand, filch_frame *f)
 
 filch_slot *filch_fork(filch_frame *f, filch_fn *fn, void *arg)
 {
-    *(filch_plain_task *)(void *)f->room = (filch_plain_task){fn, arg};
+    filch_plain *plain = filch_plain_in(f);
+
+    plain->fn = fn;
+    plain->arg = arg;
     /* relaxed: carried to thieves by [task-ready] when the slot is published. */
-    filch_store_relaxed(&f->state, (uintptr_t)filch_plain_thunk);
+    filch_store_relaxed(&f->state, (uintptr_t)filch_plain_run);
     return filch_fork_is_slow(f) ? filch_spawn_slow(f, f) : f + 1;
 }
 

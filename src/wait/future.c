@@ -154,11 +154,14 @@ int filch_future_submit(filch_pool *pool, filch_future *future, filch_future_fn 
     submitted *task = filch_calloc(1, sizeof *task);
     if (!task)
         return -ENOMEM;
-    *task = (submitted){
-        .job = {.fn = run_submitted, .arg = task, .end = end_submitted, .refuse = refuse_submitted},
-        .fn = fn,
-        .arg = arg,
-        .future = future};
+    *task = (submitted){.job = {.fn = run_submitted,
+                                .arg = task,
+                                .named = (uintptr_t)fn,
+                                .end = end_submitted,
+                                .refuse = refuse_submitted},
+                        .fn = fn,
+                        .arg = arg,
+                        .future = future};
     /* Once for the job, and once for this call. Otherwise, if the job completes at once, another
      * thread might destroy the pool during this call. */
     filch_pool_begin(pool);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/peek.h"
 #include "base/symbol.h"
+#include "strand/plain.h"
 #include "worker/steps.h"
 
 #include <errno.h>
@@ -92,8 +93,8 @@ static void add_slot(dump *d, text *to, const filch_slot *slot)
     uintptr_t thunk = filch_load_relaxed(&copy.state) & ~(FILCH_TASK_AWAITED | FILCH_TASK_OFFERED);
     if (thunk == FILCH_TASK_DONE) {
         add(to, "a task that is done");
-    } else if (thunk == (uintptr_t)filch_plain_thunk) {
-        add(to, "%s", name_of(d, (uintptr_t)((filch_plain_task *)(void *)copy.room)->fn));
+    } else if (thunk == (uintptr_t)filch_plain_run || thunk == (uintptr_t)filch_plain_run_checked) {
+        add(to, "%s", name_of(d, (uintptr_t)filch_plain_in(&copy)->fn));
     } else {
         const char *name = name_of(d, thunk), *end = strstr(name, "_thunk");
         add(to, "%.*s", end && strcmp(end, "_thunk") == 0 ? (int)(end - name) : NAME_BYTES, name);

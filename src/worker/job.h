@@ -29,7 +29,7 @@ struct filch_job {
     filch_link link; /* first: a link in a queue of jobs is the job */
     filch_fn *fn;
     void *arg;
-    uintptr_t named;         /* the function that a dump names; 0: fn */
+    uintptr_t named;         /* the function that dumps and messages name; 0: fn */
     void *waiter;            /* if SUSPENDED: the strand that waits for this job, */
     filch_pool *waiter_pool; /* and its pool */
     filch_atomic_u32 state;  /* only of the job of a filch_run */

@@ -7,6 +7,7 @@
 
 #include "strand/inherit.h"
 #include "worker/lookout.h"
+#include "worker/misuse.h"
 #include "worker/source.h"
 
 /* ---- on the strand --------------------------------------------------------------------------- */
@@ -35,13 +36,24 @@ static void finish_job(filch_job *job)
     }
 }
 
+int filch_job_unwound(int, int, uint64_t, void *, void *);
+FILCH_UNWOUND(filch_job_unwound)
+{
+    (void)version, (void)kind, (void)exception, (void)context;
+    return filch_misuse_unwind(actions, filch_job_function(filch_misuse_strand()->argument));
+}
+
 static void run_job(filch_strand *self)
 {
     filch_job *job = self->argument;
     filch_pool *pool = self->worker->pool;
 
+    FILCH_WATCH(filch_job_unwound);
     job->fn(filch_split_slots(&self->split), job->arg);
 
+    /* The child of a fork() may return to the filch_run that this thread has called. */
+    if (filch_has_ended_wrongly(self))
+        filch_misuse_at_end(self, filch_job_function(job), self->worker->root == job);
     if (self->at_end)
         self->at_end(self);
     if (job->end)

@@ -11,28 +11,34 @@
 #include "worker/steps.h"
 
 #include "strand/inherit.h"
+#include "worker/misuse.h"
 
 /* A join whose child was stolen polls the child's state this often before it leaves the strand. */
 #ifndef JOIN_SPINS /* the model checker has fewer */
 #define JOIN_SPINS 200
 #endif
 
-void filch_plain_thunk(filch_frame *f, filch_slot *task)
-{
-    filch_plain_task plain = *(filch_plain_task *)(void *)task->room;
-    plain.fn(f, plain.arg);
-}
-
 /* ---- the thief ------------------------------------------------------------------------------- */
+
+int filch_stolen_unwound(int, int, uint64_t, void *, void *);
+FILCH_UNWOUND(filch_stolen_unwound)
+{
+    (void)version, (void)kind, (void)exception, (void)context;
+    return filch_misuse_unwind(actions, filch_task_function(filch_misuse_strand()->argument));
+}
 
 static void run_stolen(filch_strand *self)
 {
     filch_slot *task = self->argument;
+
+    FILCH_WATCH(filch_stolen_unwound);
     /* relaxed: claimed by [task-ready]. Since then the forker can only have set AWAITED. */
     uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
 
     ((filch_thunk *)thunk)(filch_split_slots(&self->split), task);
 
+    if (filch_has_ended_wrongly(self))
+        filch_misuse_at_end(self, filch_task_function(task), false);
     if (self->at_end)
         self->at_end(self);
     /* release [task-done], acquire [strand-waits]. After this the slot belongs to its forker
@@ -63,6 +69,10 @@ void filch_stolen_wait(filch_strand *strand, filch_slot *child)
             return;
         filch_pause();
     }
+    if (!filch_pool_is_alive(strand->pool))
+        filch_misuse("the child of a fork() joins a task that was stolen, which only the parent "
+                     "can complete",
+                     filch_task_function(child));
     /* The strand is entered again when the child is complete. Until then the worker does other
      * work. */
     filch_worker_leave(strand, FILCH_LEAVE_FOR_CHILD, child);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/thread.h"
 
+#include "worker/misuse.h"
+
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
@@ -37,6 +39,22 @@ static void set_affinity(const filch_pool *pool, unsigned cpu)
             CPU_SET_S(topology->cpus[i].id, bytes, set);
     pthread_setaffinity_np(pthread_self(), bytes, set);
     CPU_FREE(set);
+}
+
+typedef void hook_fn(void *context, unsigned worker_index);
+
+static void end_in_hook(void *hook)
+{
+    filch_misuse_exit((uintptr_t) * (hook_fn **)hook);
+}
+
+void filch_thread_call_hook(hook_fn *hook, const filch_worker *worker)
+{
+    if (!hook)
+        return;
+    pthread_cleanup_push(end_in_hook, &hook);
+    hook(worker->pool->options.hook_context, worker->index);
+    pthread_cleanup_pop(0);
 }
 
 void filch_thread_start(const filch_worker *worker)

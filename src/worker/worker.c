@@ -123,7 +123,7 @@ static void call_on_start(filch_worker *worker, bool searching)
         stop_searching(worker);
     else
         pass_on(worker);
-    options->on_start(options->hook_context, worker->index);
+    filch_thread_call_hook(options->on_start, worker);
 }
 
 /* The loop, from the first call of the thread to the end of the pool. The waker has handed over a
@@ -188,8 +188,7 @@ static void run_loop(filch_worker *worker)
         else
             filch_strand_fetch(worker->next);
     }
-    if (options->on_stop)
-        options->on_stop(options->hook_context, worker->index);
+    filch_thread_call_hook(options->on_stop, worker);
     if (options->report_overflow)
         filch_overflow_leave(&overflow);
 }

@@ -211,14 +211,6 @@ void filch_worker_pay_watch(filch_worker *worker);
 
 /* ---- stolen.c -------------------------------------------------------------------------------- */
 
-/* A task of filch_fork in its slot, and the thunk that runs it. */
-typedef struct filch_plain_task {
-    filch_fn *fn;
-    void *arg;
-} filch_plain_task;
-
-void filch_plain_thunk(filch_frame *f, filch_slot *task);
-
 /* By a join whose child was stolen, on the forker's strand. Polls for a short while, then leaves
  * the strand. Returns when the child is complete, or was given back (only with a shared deque). */
 void filch_stolen_wait(filch_strand *strand, filch_slot *child);

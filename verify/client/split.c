@@ -52,6 +52,8 @@ static void setup(void)
     pool = calloc(1, sizeof *pool);
     worker = calloc(1, sizeof *worker);
     worker->pool = pool;
+    pool->alive = calloc(1, sizeof *pool->alive);
+    filch_store_relaxed(pool->alive, 1);
     filch_timers_init(&pool->timers);
     filch_strands_init(&pool->strands, pool, STACK_BYTES);
     strand = filch_strand_take(&pool->strands);
@@ -95,6 +97,7 @@ static void run_script(filch_strand *self)
         }
     }
     mc_check(f == bottom, "all is joined");
+    mc_check(self->split.split == 0, "the last join leaves the split at 0");
 }
 
 /* The worker's loop for a strand that waits, without the other work. */
