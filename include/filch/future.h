@@ -27,7 +27,8 @@
  *
  * It is completed once; a second completion is ignored. Any number of tasks and threads may wait
  * for it, any number of times. Its memory must stay until it is complete and no call waits for it
- * any more.
+ * any more. Programs compiled without optimisation, or with -DFILCH_DEBUG, stop when a task returns
+ * whose stack has a future that a spawned or submitted task will still complete.
  *
  * The rules for all calls that wait are in filch/filch.h, "Calls that wait".
  */
@@ -102,6 +103,18 @@ FILCH_API int filch_future_try_get(filch_future *future, void **value);
  * -EINVAL: there is none, there are more than 64, or one is NULL. */
 FILCH_API int filch_future_wait_any(filch_frame *f, filch_future *const futures[], unsigned count,
                                     uint64_t deadline_ns);
+
+/* ---- checked programs ------------------------------------------------------------------------ */
+
+FILCH_API int filch_check_future_spawn(const char *file, int line, filch_frame *f,
+                                       filch_scope *scope, filch_future *future,
+                                       filch_future_fn *fn, void *arg);
+FILCH_API int filch_check_future_submit(const char *file, int line, filch_pool *pool,
+                                        filch_future *future, filch_future_fn *fn, void *arg);
+#if FILCH_IMPL_PLACES
+#define filch_future_spawn(...) FILCH_IMPL_PLACE(filch_check_future_spawn, __VA_ARGS__)
+#define filch_future_submit(...) FILCH_IMPL_PLACE(filch_check_future_submit, __VA_ARGS__)
+#endif
 
 #ifdef __cplusplus
 }

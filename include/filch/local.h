@@ -29,6 +29,7 @@
 #ifndef FILCH_LOCAL_H
 #define FILCH_LOCAL_H
 
+#include <filch/impl/check.h>
 #include <filch/strand.h>
 
 #ifdef __cplusplus
@@ -58,6 +59,13 @@ FILCH_API void filch_local_unbind(filch_frame *f, filch_binding *binding);
 
 /* The value that is bound to `key`, or NULL if none is. */
 FILCH_API void *filch_local_get(filch_frame *f, const filch_key *key);
+
+/* In checked programs: stops with the place of a call that is not in reverse order. */
+FILCH_API void filch_check_local_unbind(const char *file, int line, filch_frame *f,
+                                        filch_binding *binding);
+#if FILCH_IMPL_PLACES
+#define filch_local_unbind(...) FILCH_IMPL_PLACE(filch_check_local_unbind, __VA_ARGS__)
+#endif
 
 #ifdef __cplusplus
 }

@@ -47,6 +47,10 @@
  * Every scope that was opened must be closed. Its memory is in use until then. The pool must live
  * as long; filch_pool_destroy returns -EBUSY over an open scope.
  *
+ * Programs compiled without optimisation, or with -DFILCH_DEBUG, stop with the file and line of a
+ * call on a scope that is not open, or that opens one twice. They also stop when a task returns
+ * whose stack has a scope that is still open.
+ *
  * In the child of a fork(), a scope that was opened before belongs to the parent, as do its tasks.
  * filch_scope_spawn and filch_scope_close return -EOWNERDEAD there; filch_scope_cancel does
  * nothing.
@@ -54,6 +58,7 @@
 #ifndef FILCH_SCOPE_H
 #define FILCH_SCOPE_H
 
+#include <filch/impl/check.h>
 #include <filch/local.h>
 #include <filch/pool.h>
 #include <filch/sync.h>
@@ -95,6 +100,7 @@ typedef struct filch_scope {
     int error;                    /* the first error of a task */
     bool is_done;                 /* all tasks have ended */
     unsigned running_count;       /* tasks that count towards the limit, if there is one */
+    filch_atomic_u32 life;        /* open, closing or closed, for checked programs */
     struct filch_strand *strands; /* strands that have waited in this scope */
     filch_list spawners;          /* callers that wait for the limit */
     void *closer;                 /* the caller of filch_scope_close that waits */
@@ -176,6 +182,26 @@ FILCH_API bool filch_is_cancelled(filch_frame *f);
  */
 FILCH_API filch_frame *filch_shield(filch_frame *f);
 FILCH_API void filch_unshield(filch_frame *f, filch_frame *shield);
+
+/* ---- checked programs ------------------------------------------------------------------------ */
+
+FILCH_API int filch_check_scope_open(const char *file, int line, filch_frame *f, filch_scope *scope,
+                                     filch_pool *pool, const filch_scope_options *options);
+FILCH_API int filch_check_scope_spawn(const char *file, int line, filch_frame *f,
+                                      filch_scope *scope, filch_task_fn *fn, void *arg);
+FILCH_API int filch_check_scope_spawn_copy(const char *file, int line, filch_frame *f,
+                                           filch_scope *scope, filch_task_fn *fn, const void *arg,
+                                           size_t bytes);
+FILCH_API int filch_check_scope_close(const char *file, int line, filch_frame *f,
+                                      filch_scope *scope);
+FILCH_API void filch_check_scope_cancel(const char *file, int line, filch_scope *scope);
+#if FILCH_IMPL_PLACES
+#define filch_scope_open(...) FILCH_IMPL_PLACE(filch_check_scope_open, __VA_ARGS__)
+#define filch_scope_spawn(...) FILCH_IMPL_PLACE(filch_check_scope_spawn, __VA_ARGS__)
+#define filch_scope_spawn_copy(...) FILCH_IMPL_PLACE(filch_check_scope_spawn_copy, __VA_ARGS__)
+#define filch_scope_close(...) FILCH_IMPL_PLACE(filch_check_scope_close, __VA_ARGS__)
+#define filch_scope_cancel(...) FILCH_IMPL_PLACE(filch_check_scope_cancel, __VA_ARGS__)
+#endif
 
 #ifdef __cplusplus
 }

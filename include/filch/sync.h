@@ -25,6 +25,10 @@
  * A library that is built with FILCH_DEBUG (a Debug build) detects tasks that wait for each other's
  * mutexes in a circle. It names them on stderr when the last of them begins to wait.
  *
+ * Programs compiled without optimisation, or with -DFILCH_DEBUG, stop with the file and line of
+ * these calls: an unlock, or a filch_cond_wait, without the lock; a barrier for no caller. If the
+ * library is built with FILCH_DEBUG, too, they also stop at an unlock by another task.
+ *
  *     filch_rwlock_read_lock(f, &lock);                    // many readers ...
  *     filch_rwlock_unlock(&lock);
  *     filch_rwlock_write_lock(f, &lock);                   // ... or one writer
@@ -50,6 +54,7 @@
 #ifndef FILCH_SYNC_H
 #define FILCH_SYNC_H
 
+#include <filch/impl/check.h>
 #include <filch/time.h>
 
 #ifdef __cplusplus
@@ -179,6 +184,25 @@ typedef struct filch_once {
  */
 FILCH_API int filch_once_call(filch_frame *f, filch_once *once,
                               int (*fn)(filch_frame *f, void *arg), void *arg);
+
+/* ---- checked programs ------------------------------------------------------------------------ */
+
+FILCH_API void filch_check_mutex_unlock(const char *file, int line, filch_mutex *mutex);
+FILCH_API void filch_check_rwlock_unlock(const char *file, int line, filch_rwlock *rwlock);
+FILCH_API int filch_check_cond_wait(const char *file, int line, filch_frame *f, filch_cond *cond,
+                                    filch_mutex *mutex);
+FILCH_API int filch_check_cond_wait_until(const char *file, int line, filch_frame *f,
+                                          filch_cond *cond, filch_mutex *mutex,
+                                          uint64_t deadline_ns);
+FILCH_API int filch_check_barrier_wait(const char *file, int line, filch_frame *f,
+                                       filch_barrier *barrier);
+#if FILCH_IMPL_PLACES
+#define filch_mutex_unlock(...) FILCH_IMPL_PLACE(filch_check_mutex_unlock, __VA_ARGS__)
+#define filch_rwlock_unlock(...) FILCH_IMPL_PLACE(filch_check_rwlock_unlock, __VA_ARGS__)
+#define filch_cond_wait(...) FILCH_IMPL_PLACE(filch_check_cond_wait, __VA_ARGS__)
+#define filch_cond_wait_until(...) FILCH_IMPL_PLACE(filch_check_cond_wait_until, __VA_ARGS__)
+#define filch_barrier_wait(...) FILCH_IMPL_PLACE(filch_check_barrier_wait, __VA_ARGS__)
+#endif
 
 #ifdef __cplusplus
 }

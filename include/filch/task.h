@@ -84,7 +84,7 @@
  *
  * Optimised builds trust the caller to join its forks in order. Unoptimised builds, and those with
  * -DFILCH_DEBUG, check it. They stop with the file and line of the wrong join, or the name of the
- * task that returned without a join.
+ * task that returned without a join. The same holds for filch_fork and filch_join.
  *
  * Without macros, for other languages and other tastes:
  *
@@ -119,6 +119,16 @@ FILCH_API filch_frame *filch_fork(filch_frame *f, filch_fn *fn, void *arg);
  * tasks to thieves once more.
  */
 FILCH_API filch_frame *filch_join(filch_frame *f, filch_frame *mark);
+
+/* The same in checked programs. */
+FILCH_API filch_frame *filch_check_plain_fork(const char *file, int line, filch_frame *f,
+                                              filch_fn *fn, void *arg);
+FILCH_API filch_frame *filch_check_plain_join(const char *file, int line, filch_frame *f,
+                                              filch_frame *mark);
+#if FILCH_IMPL_PLACES
+#define filch_fork(...) FILCH_IMPL_PLACE(filch_check_plain_fork, __VA_ARGS__)
+#define filch_join(...) FILCH_IMPL_PLACE(filch_check_plain_join, __VA_ARGS__)
+#endif
 
 #ifdef __cplusplus
 }
@@ -172,7 +182,7 @@ FILCH_API filch_frame *filch_join(filch_frame *f, filch_frame *mark);
         (&filch_here, filch_mark FILCH_IMPL_ARGUMENTS(__VA_ARGS__));                               \
     } while (0)
 #define FILCH_SYNC()                                                                               \
-    (FILCH_IMPL_CHECK_SYNC(), (void)(filch_here = filch_join(filch_here, filch_mark)))
+    (FILCH_IMPL_CHECK_SYNC(), (void)(filch_here = (filch_join)(filch_here, filch_mark)))
 
 #define FILCH_RUN(pool, ...)                                                                       \
     FILCH_IMPL_OF(_run, __VA_ARGS__)((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__))

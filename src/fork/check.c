@@ -4,8 +4,20 @@
  *
  * Each fork gets a number: how many forks are open on its strand. At its join it must be the newest
  * open fork.
+ *
+ * Forks without macros have no numbers. They may be joined by a file that is not checked. Here the
+ * rule is that all slots from the frame on are free. A slot there is not free
+ *
+ *   - if it has a task of filch_fork that was not begun, or
+ *   - if it is public: the join of a public task moves the split below it.
+ *
+ * The rule is checked whenever a frame is used. So a task that a called function has forgotten is
+ * found at the caller's next fork or join, and at the end of the calling task.
  */
-#include "strand/strand.h"
+#include "fork/fork.h"
+#include "strand/notes.h"
+#include "strand/plain.h"
+#include "worker/worker.h"
 
 #include <filch/task.h>
 
@@ -16,20 +28,99 @@
  * checked. */
 #define UNKNOWN (~0u)
 
-unsigned filch_check_enter(filch_frame *f)
+/* A task was found in a slot from `f` on. `when` continues the sentence. */
+static _Noreturn void stop_for_fork(filch_slot *task, const char *when)
 {
+    const filch_plain *plain = filch_plain_in(task);
+
+    if (plain->seal == filch_plain_seal(plain))
+        fprintf(stderr, "filch: %s:%u: the task forked here by filch_fork is not joined: %s\n",
+                plain->file, plain->line, when);
+    else
+        fprintf(stderr, "filch: a task was forked or spawned and not joined: %s\n", when);
+    abort();
+}
+
+static unsigned generation_of(const filch_strand *strand)
+{
+    return strand->pool ? strand->pool->generation : 0;
+}
+
+/* All slots from `f` on must be free. Returns the task in one that is not, or NULL. */
+static filch_slot *find_open(filch_frame *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    size_t i = (size_t)(f - filch_split_slots(&strand->split));
+
+    if (f >= strand->split.end)
+        return NULL;
+    if (filch_plain_is_live(f) && filch_plain_in(f)->generation == generation_of(strand))
+        return f;
+    return strand->split.split > i ? f : NULL;
+}
+
+/* A frame is used at file:line. */
+static void check_frame(filch_frame *f, const char *file, int line)
+{
+    filch_slot *task = find_open(f);
+    char when[200];
+
+    if (!task)
+        return;
+    snprintf(when, sizeof when, "%s:%d forks or joins with a frame from before that fork", file,
+             line);
+    stop_for_fork(task, when);
+}
+
+void filch_check_end(filch_strand *strand)
+{
+    filch_slot *first = filch_split_slots(&strand->split);
+
+    if (find_open(first))
+        stop_for_fork(first, "its forker has returned");
+}
+
+unsigned filch_check_enter(filch_frame *f, const char *task)
+{
+    if (!f) {
+        fprintf(stderr,
+                "filch: the task '%s' is called without a frame, which only FILCH_RUN can do\n",
+                task);
+        abort();
+    }
     return filch_strand_of(f)->open_forks;
+}
+
+static _Noreturn __attribute__((noinline, cold)) void stop_at_leave(filch_frame *f, int count,
+                                                                    const char *task)
+{
+    char when[200];
+
+    if (count == 0) {
+        snprintf(when, sizeof when, "the task '%s' has returned", task);
+        stop_for_fork(f, when);
+    }
+    fprintf(stderr, "filch: the task '%s' returned with %d forked or spawned and not joined\n",
+            task, count);
+    abort();
+}
+
+static __attribute__((noinline)) void check_leave(filch_frame *f, unsigned open, const char *task,
+                                                  const void *free_below)
+{
+    filch_strand *strand = filch_strand_of(f);
+
+    filch_notes_check(strand, free_below);
+    int count = strand->open_forks == UNKNOWN ? 0 : (int)(strand->open_forks - open);
+    if (count != 0 || find_open(f))
+        stop_at_leave(f, count, task);
 }
 
 void filch_check_leave(filch_frame *f, unsigned open, const char *task)
 {
-    unsigned now = filch_strand_of(f)->open_forks;
-
-    if (now == UNKNOWN || now == open)
-        return;
-    fprintf(stderr, "filch: the task '%s' returned with %d forked or spawned and not joined\n",
-            task, (int)(now - open));
-    abort();
+    FILCH_NOTES_KEEP_STACK();
+    check_leave(f, open, task, __builtin_frame_address(0));
+    FILCH_NOTES_KEPT();
 }
 
 unsigned filch_check_fork(filch_frame *f)
@@ -67,4 +158,31 @@ void filch_check_sync(filch_frame *f, filch_frame *mark)
 
     if (strand->open_forks != UNKNOWN)
         strand->open_forks -= (unsigned)(f - mark);
+}
+
+filch_frame *filch_check_plain_fork(const char *file, int line, filch_frame *f, filch_fn *fn,
+                                    void *arg)
+{
+    if (!f) {
+        fprintf(stderr, "filch: %s:%d: filch_fork without a frame\n", file, line);
+        abort();
+    }
+    check_frame(f, file, line);
+    filch_notes_begin(filch_strand_of(f));
+    *filch_plain_in(f) = (filch_plain){.fn = fn,
+                                       .arg = arg,
+                                       .file = file,
+                                       .line = (unsigned)line,
+                                       .generation = generation_of(filch_strand_of(f))};
+    filch_plain_in(f)->seal = filch_plain_seal(filch_plain_in(f));
+    /* relaxed: carried to thieves by [task-ready] when the slot is published. */
+    filch_store_relaxed(&f->state, (uintptr_t)filch_plain_run_checked);
+    return filch_fork_is_slow(f) ? filch_spawn_slow(f, f) : f + 1;
+}
+
+filch_frame *filch_check_plain_join(const char *file, int line, filch_frame *f, filch_frame *mark)
+{
+    if (f)
+        check_frame(f, file, line);
+    return filch_join(f, mark);
 }

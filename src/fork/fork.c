@@ -189,6 +189,7 @@ int filch_run_serially(filch_fn *fn, void *arg)
     if (!strand)
         return -ENOMEM;
     fn(filch_split_slots(&strand->split), arg);
+    filch_check_end(strand);
     filch_strand_destroy_serial(strand);
     return 0;
 }

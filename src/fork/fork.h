@@ -27,6 +27,9 @@ bool filch_join_split(filch_strand *strand, filch_frame *f);
 /* After a thief asked: are more workers idle than tasks are public? */
 bool filch_is_wanted(filch_frame *f);
 
+/* The strand's task has returned: in a checked program, stop if it has not joined its forks. */
+void filch_check_end(filch_strand *strand);
+
 /* Run fn(f, arg) on the caller's stack, with a frame whose forks run at their joins. Returns 0, or
  * -ENOMEM: there is no memory for such a frame. */
 int filch_run_serially(filch_fn *fn, void *arg);

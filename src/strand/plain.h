@@ -39,4 +39,15 @@ static inline uint32_t filch_plain_seal(const filch_plain *plain)
 void filch_plain_run(filch_frame *f, filch_slot *task);
 void filch_plain_run_checked(filch_frame *f, filch_slot *task);
 
+/* Does the slot hold a task of a checked program that was not begun? */
+static inline bool filch_plain_is_live(filch_slot *task)
+{
+    const filch_plain *plain = filch_plain_in(task);
+    /* relaxed: own slot. */
+    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_OFFERED;
+
+    return thunk == (uintptr_t)filch_plain_run_checked && plain->seal == filch_plain_seal(plain) &&
+           !plain->is_begun;
+}
+
 #endif

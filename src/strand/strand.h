@@ -60,6 +60,7 @@ struct filch_strand {
     filch_strand *parked_next, **parked_to;
     void (*body)(filch_strand *self); /* called when the strand starts a new task */
     void *argument;                   /* the stolen slot or the job that body runs */
+    struct filch_notes *notes;        /* checked programs: strand/notes.h; NULL: none */
     unsigned open_forks;              /* checked builds: forks without a join */
     /* Operations since its last turn that completed without a wait: src/io/io.c. */
     unsigned at_once;

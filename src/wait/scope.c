@@ -19,6 +19,7 @@
 #include "base/fault.h"
 #include "base/options.h"
 #include "strand/inherit.h"
+#include "strand/notes.h"
 #include "wait/spawn.h"
 #include "wait/wait.h"
 
@@ -40,6 +41,12 @@ static filch_lock *lock_of(filch_scope *scope)
 static bool is_ours(const filch_scope *scope)
 {
     return filch_pool_is_alive(scope->pool) && scope->generation == scope->pool->generation;
+}
+
+static void set_life(filch_scope *scope, enum filch_scope_life life)
+{
+    /* relaxed: read only to find misuse. */
+    filch_store_relaxed(&scope->life, filch_scope_life(scope, life));
 }
 
 static filch_waiters *spawners_of(filch_scope *scope)
@@ -66,6 +73,10 @@ void filch_scope_enlist(filch_scope *scope, filch_strand *strand)
     /* Once per task. Do not test scope_to instead: neighbours in the list write to it. */
     if (strand->at_end == delist)
         return;
+    /* In a checked program, at_end checks the notes first. */
+    void (**at_end)(filch_strand *) = strand->notes ? &strand->notes->then : &strand->at_end;
+    if (*at_end == delist)
+        return;
     filch_lock_acquire(lock_of(scope));
     strand->scope_next = scope->strands;
     strand->scope_to = &scope->strands;
@@ -73,7 +84,7 @@ void filch_scope_enlist(filch_scope *scope, filch_strand *strand)
         strand->scope_next->scope_to = &strand->scope_next;
     scope->strands = strand;
     filch_lock_release(lock_of(scope));
-    strand->at_end = delist;
+    *at_end = delist;
 }
 
 /* Cancel the scope; the first reason counts. Strands to be resumed are appended at **last. */
@@ -185,6 +196,7 @@ int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,
                       .generation = pool->generation,
                       .task_count = {1},
                       .task_limit = o.task_limit,
+                      .life = {filch_scope_life(scope, FILCH_SCOPE_OPEN)},
                       .cancel_on_error = o.cancel_on_error,
                       .has_deadline = o.deadline_ns != 0 && o.deadline_ns != FILCH_NO_DEADLINE};
     if (scope->has_deadline) {
@@ -452,6 +464,7 @@ int filch_scope_close(filch_frame *f, filch_scope *scope)
         return -EOWNERDEAD;
     if (f && filch_strand_of(f)->scope == scope)
         return -EDEADLK;
+    set_life(scope, FILCH_SCOPE_CLOSING);
     /* acq_rel [scope-done] */
     int err = filch_fetch_add_acq_rel(&scope->task_count, -1u) != 1 ? wait_for_all(f, scope) : 0;
     if (err) {
@@ -467,5 +480,6 @@ int filch_scope_close(filch_frame *f, filch_scope *scope)
     /* relaxed: no task is left; a count. */
     uint32_t mark = filch_load_relaxed(&scope->mark);
     filch_fetch_add_relaxed(&scope->pool->scopes, -1u);
+    set_life(scope, FILCH_SCOPE_CLOSED);
     return scope->error ? scope->error : -(int)mark;
 }

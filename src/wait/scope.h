@@ -9,6 +9,18 @@
 
 #include <filch/scope.h>
 
+/* For checked programs. The words belong to the address: other memory is no scope. */
+enum filch_scope_life {
+    FILCH_SCOPE_OPEN = 0x6f70656e,
+    FILCH_SCOPE_CLOSING = 0x636c6f73,
+    FILCH_SCOPE_CLOSED = 0x656e6465,
+};
+
+static inline uint32_t filch_scope_life(const filch_scope *scope, enum filch_scope_life life)
+{
+    return (uint32_t)((uintptr_t)scope ^ (uintptr_t)scope >> 32) ^ (uint32_t)life;
+}
+
 /* Add the strand, which runs a task of the scope and is about to wait, to the list that
  * filch_scope_cancel goes through. The end of the task removes it. */
 void filch_scope_enlist(filch_scope *scope, filch_strand *strand);

@@ -6,16 +6,9 @@
 #define FILCH_IMPL_TASK_H
 
 #include <filch/future.h>
+#include <filch/impl/check.h>
 #include <filch/pool.h>
 #include <filch/strand.h>
-
-#ifdef FILCH_CHECKED
-/* Set by the library for its own tasks. */
-#elif defined(FILCH_DEBUG) || (!defined(NDEBUG) && !defined(__OPTIMIZE__))
-#define FILCH_CHECKED 1
-#else
-#define FILCH_CHECKED 0
-#endif
 
 #define FILCH_IMPL_ALWAYS_INLINE static inline __attribute__((always_inline, unused))
 
@@ -24,7 +17,7 @@ extern "C" {
 #endif
 
 /* Used by checked builds: count open forks, and stop the program at a join that is out of order. */
-FILCH_API unsigned filch_check_enter(filch_frame *f);
+FILCH_API unsigned filch_check_enter(filch_frame *f, const char *task);
 FILCH_API void filch_check_leave(filch_frame *f, unsigned open, const char *task);
 FILCH_API unsigned filch_check_fork(filch_frame *f);
 FILCH_API void filch_check_join(filch_frame *f, unsigned order, const char *name, const char *file,
@@ -202,7 +195,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_DEFINE_CHECK(R, name, ...)                                                      \
     FILCH_IMPL_FUNCTION(_body, R, name, __VA_ARGS__)                                               \
     {                                                                                              \
-        const unsigned filch_open = filch_check_enter(filch_here);                                 \
+        const unsigned filch_open = filch_check_enter(filch_here, #name);                          \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_CHECKED_RESULT)                          \
         (R) name##_checked(filch_here, filch_mark FILCH_IMPL_EACH(FILCH_IMPL_PASS, __VA_ARGS__));  \
         filch_check_leave(filch_here, filch_open, #name);                                          \

@@ -45,11 +45,12 @@ struct filch_lock_wait {
 #define filch_lock_wait_end(wait) ((void)(wait))
 #endif
 
-/* The task of `f` has locked the mutex. For filch_pool_dump, in all builds. */
+/* The task of `f` has locked the mutex. For filch_pool_dump and checked programs, in all builds. A
+ * serial strand counts as its thread. */
 static inline void filch_lock_held(filch_mutex *mutex, const filch_frame *f)
 {
     /* relaxed: only the holder itself must not miss its own value. */
-    filch_store_relaxed(&mutex->holder, f ? filch_strand_of(f) : NULL);
+    filch_store_relaxed(&mutex->holder, f && filch_strand_of(f)->pool ? filch_strand_of(f) : NULL);
 }
 
 static inline void filch_lock_released(filch_mutex *mutex)

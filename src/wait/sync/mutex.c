@@ -240,6 +240,12 @@ static __attribute__((noinline)) void unlock_slow(filch_mutex *mutex, uint32_t s
         let_go_on(waiter);
 }
 
+bool filch_mutex_is_held(filch_mutex *mutex)
+{
+    /* relaxed: the caller wants to know whether it holds the mutex. */
+    return filch_load_relaxed(&mutex->state) & HELD;
+}
+
 void filch_mutex_unlock(filch_mutex *mutex)
 {
     uint32_t seen = HELD;

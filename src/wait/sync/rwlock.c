@@ -180,6 +180,12 @@ static bool pass(filch_rwlock *rwlock)
     return is_passed;
 }
 
+bool filch_rwlock_is_held(filch_rwlock *rwlock)
+{
+    /* relaxed: the caller wants to know whether it holds the lock. */
+    return filch_load_relaxed(&rwlock->state) & ~QUEUED;
+}
+
 void filch_rwlock_unlock(filch_rwlock *rwlock)
 {
     /* relaxed: the cas decides. */

@@ -34,6 +34,10 @@
 #define FILCH_LOCK_OF(object) ((filch_lock *)&(object)->lock)
 #define FILCH_WAITERS_OF(object) ((filch_waiters *)&(object)->waiters)
 
+/* For checked programs: does any task or thread hold the lock? */
+bool filch_mutex_is_held(filch_mutex *mutex);
+bool filch_rwlock_is_held(filch_rwlock *rwlock);
+
 /* Waiters whose waits the caller has claimed, in their order. */
 typedef struct filch_claimed {
     filch_waiter *first, *last;
