@@ -30,6 +30,11 @@
  * If the process can start no further thread, there is less parallelism. No task is lost, and no
  * task waits for another pool, or for a thread of the program, to go on. The pool tries again after
  * a while, when there is work: after a millisecond first, then less often, up to once a second.
+ *
+ * A task ends by returning, with all its forks joined. It does not end its thread (pthread_exit).
+ * If it calls fork(), the child ends by _exit or exec. Only in a task that its own thread has
+ * passed to filch_run, the child may return to that call. Where the library finds a violation, it
+ * prints the task's address, which addr2line translates, and aborts.
  */
 #ifndef FILCH_POOL_H
 #define FILCH_POOL_H

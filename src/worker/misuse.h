@@ -37,19 +37,18 @@ static inline bool filch_has_ended_wrongly(filch_strand *self)
 }
 
 /*
- * Watch a function that calls a task: is it unwound by pthread_exit?
+ * Call `unwound` if pthread_exit unwinds the function that contains this macro, which calls a task.
  *
- * pthread_exit unwinds the stack. For each frame, the unwinder calls the personality function that
- * the frame's unwind table names. The macro names `unwound` there, for the C function that contains
- * it. So the watch adds no instruction. (A cleanup attribute would need -fexceptions, and libgcc_s
- * in every program.) 0x1b: the address is relative, in 4 bytes.
+ * For each frame, the unwinder calls the personality function that the frame's unwind table names.
+ * The macro names `unwound` there, and adds no instruction. (A cleanup attribute would need
+ * -fexceptions, and libgcc_s in every program.) 0x1b: the address is relative, in 4 bytes.
  */
-#define FILCH_WATCH(unwound) __asm__ volatile(".cfi_personality 0x1b, " #unwound)
+#define FILCH_ON_UNWIND(unwound) __asm__ volatile(".cfi_personality 0x1b, " #unwound)
 
 /* The personality function calls this with the strand's task, and returns the result. */
 int filch_misuse_unwind(int actions, uintptr_t fn);
 
-/* The strand that runs on this thread. */
+/* The strand that runs on this thread. NULL: the thread ends in a loop inside a filch_run. */
 filch_strand *filch_misuse_strand(void);
 
 #define FILCH_UNWOUND(name)                                                                        \

@@ -40,7 +40,8 @@ int filch_job_unwound(int, int, uint64_t, void *, void *);
 FILCH_UNWOUND(filch_job_unwound)
 {
     (void)version, (void)kind, (void)exception, (void)context;
-    return filch_misuse_unwind(actions, filch_job_function(filch_misuse_strand()->argument));
+    const filch_strand *strand = filch_misuse_strand();
+    return filch_misuse_unwind(actions, strand ? filch_job_function(strand->argument) : 0);
 }
 
 static void run_job(filch_strand *self)
@@ -48,7 +49,7 @@ static void run_job(filch_strand *self)
     filch_job *job = self->argument;
     filch_pool *pool = self->worker->pool;
 
-    FILCH_WATCH(filch_job_unwound);
+    FILCH_ON_UNWIND(filch_job_unwound);
     job->fn(filch_split_slots(&self->split), job->arg);
 
     /* The child of a fork() may return to the filch_run that this thread has called. */

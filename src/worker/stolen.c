@@ -24,14 +24,15 @@ int filch_stolen_unwound(int, int, uint64_t, void *, void *);
 FILCH_UNWOUND(filch_stolen_unwound)
 {
     (void)version, (void)kind, (void)exception, (void)context;
-    return filch_misuse_unwind(actions, filch_task_function(filch_misuse_strand()->argument));
+    const filch_strand *strand = filch_misuse_strand();
+    return filch_misuse_unwind(actions, strand ? filch_task_function(strand->argument) : 0);
 }
 
 static void run_stolen(filch_strand *self)
 {
     filch_slot *task = self->argument;
 
-    FILCH_WATCH(filch_stolen_unwound);
+    FILCH_ON_UNWIND(filch_stolen_unwound);
     /* relaxed: claimed by [task-ready]. Since then the forker can only have set AWAITED. */
     uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
 
