@@ -6,7 +6,7 @@
  * for one event. The thread that gets the event takes the operations that the event is for off the
  * list, and tries them. Such a thread is
  *   - an idle worker, one at a time, or the thread of the instance, if it has one;
- *   - now and then a busy worker;
+ *   - a busy worker, when it is the turn of events;
  *   - the lookout, for workers that compute.
  *
  *     waiting (in a list) --- event ---> being tried --- -EAGAIN ---> waiting
@@ -36,7 +36,7 @@
 
 #define EVENTS_AT_ONCE 64
 
-/* While there is other work, a worker asks epoll only every 16th time: it is a system call. */
+/* A worker that finds nothing in its queues asks epoll every 16th time: it is a system call. */
 #define POLLS_TO_LOOK 16
 
 /* The user data of the bell: no descriptor. */
@@ -406,13 +406,13 @@ static filch_link *look_epoll(filch_source *source, bool *is_near)
     return look_now(source);
 }
 
-static filch_link *poll_epoll(filch_source *source)
+static filch_link *poll_epoll(filch_source *source, bool is_due)
 {
     filch_epoll *epoll = (filch_epoll *)source;
     /* relaxed: a lost count does no harm. */
     uint32_t count = filch_load_relaxed(&epoll->poll_count);
     filch_store_relaxed(&epoll->poll_count, count + 1);
-    return count % POLLS_TO_LOOK == 0 ? look_now(source) : NULL;
+    return is_due || count % POLLS_TO_LOOK == 0 ? look_now(source) : NULL;
 }
 
 /* All workers share the bell. Each worker for which the bell rang takes one stroke, so it leaves

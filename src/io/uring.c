@@ -366,9 +366,10 @@ static bool has_to_enter(filch_uring *ring)
            filch_load_relaxed(ring->sq_flags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
-static filch_link *poll_uring(filch_source *source)
+static filch_link *poll_uring(filch_source *source, bool is_due)
 {
     filch_uring *ring = (filch_uring *)source;
+    (void)is_due;
 
     FILCH_ENDED(ended);
 

@@ -104,7 +104,12 @@ struct filch_worker {
     filch_magazine free; /* more free strands; empty while the seat is free */
     void *root;          /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
-    unsigned spin_halvings; /* its spin time is 1 / 2^spin_halvings of the longest: spin.h */
+    /* When it last began with another place, and how often it has: find.c. */
+    uint64_t fair_ticks;
+    unsigned fair_turns;
+    unsigned rounds_to_clock; /* before it reads the clock again for that, */
+    uint64_t clock_ticks;     /* which it last did then */
+    unsigned spin_halvings;   /* its spin time is 1 / 2^spin_halvings of the longest: spin.h */
     /* Loops: src/loop. */
     filch_pace_note paces[FILCH_PACE_NOTES];
     size_t declined;     /* chunks of loops since a part was last offered with a wake-up */
