@@ -126,6 +126,23 @@ static void cancel_and_wait(filch_frame *f, filch_op *op)
     filch_unshield(f, shield);
 }
 
+/* A ring has found that an open has to wait for another process. Or epoll has reported the
+ * descriptor as ready, but the call may still block. */
+static bool is_left_to_thread(const filch_op *op)
+{
+    return op->source ? filch_op_waits_to_open(op) : !op->carrier && filch_op_needs_ready_fd(op);
+}
+
+static void go_on_thread(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
+{
+    if (op->is_cancelled) {
+        filch_op_undo(op);
+        op->result = -ECANCELED;
+    } else {
+        filch_op_carry_out(f, io, op, FILCH_ROUTE_THREAD, deadline_ns);
+    }
+}
+
 ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
 {
     /* relaxed: only the caller changes it to or from IDLE. */
@@ -144,9 +161,10 @@ ssize_t filch_op_wait(filch_frame *f, filch_op *op, uint64_t deadline_ns)
         /* relaxed: a hint. */
         if (fd && filch_op_has(op, FILCH_TRAIT_POLLS_FIRST) && op->result >= 0)
             filch_store_relaxed(&fd->is_socket, 1);
-        /* epoll has reported the descriptor as ready, but the call may still block. */
-        if (!op->source && !op->carrier && filch_op_needs_ready_fd(op))
-            filch_op_carry_out(f, io, op, FILCH_ROUTE_THREAD, deadline_ns);
+        if (op->source && filch_op_has(op, FILCH_TRAIT_OPENS))
+            filch_op_end_open(op);
+        if (is_left_to_thread(op))
+            go_on_thread(f, io, op, deadline_ns);
         filch_io_count_op(io->pool, op, -1u);
     }
     if (op->carrier)
@@ -163,9 +181,12 @@ void filch_op_cancel(filch_frame *f, filch_op *op)
 {
     /* relaxed: only the caller changes it to or from IDLE; cancel_and_wait checks whether it is
      * complete. */
-    if (strand_of(f) && op && filch_load_relaxed(&op->state) != FILCH_OP_STATE_IDLE &&
-        !filch_op_is_complete(op))
+    if (!strand_of(f) || !op || filch_load_relaxed(&op->state) == FILCH_OP_STATE_IDLE)
+        return;
+    if (!filch_op_is_complete(op))
         cancel_and_wait(f, op);
+    else
+        op->is_cancelled = true; /* go_on_thread checks it */
 }
 
 void filch_io_cancel_all(filch_frame *f, filch_io *io, int fd)

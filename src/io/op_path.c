@@ -127,22 +127,40 @@ static ssize_t open_without_lease(const filch_op *op)
     return -EAGAIN;
 }
 
+/* Can the open wait for no other process? Then it is the same with and without O_NONBLOCK. An open
+ * with O_CREAT and O_EXCL makes the file. */
+static bool waits_for_nobody(const filch_op *op)
+{
+    const unsigned makes_file = O_CREAT | O_EXCL;
+    return op->flags & (O_PATH | O_DIRECTORY | O_NONBLOCK) ||
+           (op->flags & makes_file) == makes_file;
+}
+
+/* Keep the type of the file for filch_fill_open. If the open has to wait for the other end of a
+ * FIFO, set `stage`. */
+static void set_type(filch_op *op, unsigned mode)
+{
+    op->offset = mode & S_IFMT;
+    op->stage = !waits_for_nobody(op) && S_ISFIFO(mode);
+}
+
 /* Opens only files and directories of a local file system: opening a pipe or a device may wait.
- * Sets `stage` if the path is a FIFO, and the open has to wait for the other end. */
+ * Finds out the type of other files that are in the cache. */
 ssize_t filch_try_open(filch_op *op, bool is_ready)
 {
     struct statx info;
-    bool waits_for_nobody = op->flags & (O_DIRECTORY | O_NONBLOCK);
+    /* Creating or truncating a file needs more than the cache. */
+    bool is_cached = !(op->flags & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)));
     (void)is_ready;
 
-    /* Creating or truncating a file needs more than the cache. */
-    if (op->flags & (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)))
-        return -EAGAIN;
+    op->offset = 0;
     /* An O_PATH open does not ask the file system. */
     if (op->flags & O_PATH)
         return open_cached(op->fd, op->path, op->flags, 0);
+    if (!is_cached && waits_for_nobody(op))
+        return -EAGAIN;
     /* The directory is known to be local (quick.c), and the path leads to no other file system. */
-    if (waits_for_nobody && op->bytes) {
+    if (waits_for_nobody(op) && op->bytes) {
         ssize_t fd = open_cached(op->fd, op->path, op->flags, RESOLVE_NO_XDEV);
         if (fd != -EXDEV)
             return fd;
@@ -150,25 +168,62 @@ ssize_t filch_try_open(filch_op *op, bool is_ready)
     ssize_t place =
         open_cached(op->fd, op->path, O_PATH | (op->flags & (O_NOFOLLOW | O_DIRECTORY)), 0);
     if (place < 0)
-        return place;
+        return is_cached ? place : -EAGAIN;
     info.stx_mode = 0;
-    bool is_quick = statx_local((int)place, 0, STATX_TYPE, &info) == 0 &&
-                    (waits_for_nobody || S_ISREG(info.stx_mode) || S_ISDIR(info.stx_mode));
+    bool is_quick = statx_local((int)place, 0, STATX_TYPE, &info) == 0 && is_cached &&
+                    (waits_for_nobody(op) || S_ISREG(info.stx_mode) || S_ISDIR(info.stx_mode));
     close((int)place);
-    op->stage = !waits_for_nobody && S_ISFIFO(info.stx_mode);
+    set_type(op, info.stx_mode);
     if (!is_quick)
         return -EAGAIN;
-    return waits_for_nobody ? open_cached(op->fd, op->path, op->flags, 0) : open_without_lease(op);
+    return waits_for_nobody(op) ? open_cached(op->fd, op->path, op->flags, 0)
+                                : open_without_lease(op);
+}
+
+/* ---- open: on a ring ------------------------------------------------------------------------- */
+
+/* Does a ring open the file non-blocking, though the caller has not asked for that? A blocking open
+ * would wait on a thread of the kernel, and there are few for each ring: when all of them wait, the
+ * ring carries out no operation on files. Devices are opened as asked: for some, O_NONBLOCK changes
+ * more than the wait. */
+static bool is_made_nonblocking(const filch_op *op)
+{
+    return !waits_for_nobody(op) && op->offset != S_IFCHR && op->offset != S_IFBLK;
 }
 
 void filch_fill_open(const filch_op *op, struct io_uring_sqe *entry)
 {
     filch_fill_at_path(entry, IORING_OP_OPENAT, op);
-    entry->open_flags = op->flags | O_CLOEXEC;
+    entry->open_flags = op->flags | O_CLOEXEC | (is_made_nonblocking(op) ? O_NONBLOCK : 0u);
     entry->len = op->mode;
-    /* Without ASYNC the kernel opens a cached path as with O_NONBLOCK, which is wrong for pipes and
-     * devices. TRY has already opened the paths that can be opened at once. */
+    /* Without ASYNC the kernel opens a cached path as with O_NONBLOCK, which is wrong for devices.
+     * TRY has already opened the paths that can be opened at once. */
     entry->flags = IOSQE_ASYNC;
+}
+
+void filch_op_end_open(filch_op *op)
+{
+    struct stat info;
+
+    if (!is_made_nonblocking(op))
+        return;
+    /* Perhaps the file has a lease, or is a FIFO without a reader: filch_op_open finds out. */
+    if (op->result == -EAGAIN || op->result == -ENXIO) {
+        op->result = -EAGAIN;
+        op->stage = 1;
+        return;
+    }
+    if (op->result < 0)
+        return;
+    int fd = (int)op->result;
+    if ((op->flags & O_ACCMODE) == O_RDONLY && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        op->fd2 = fd;
+        op->result = -EAGAIN;
+        op->stage = 1;
+    } else if (fcntl(fd, F_SETFL, (int)op->flags)) {
+        op->result = -errno;
+        close(fd);
+    }
 }
 
 /* ---- close ----------------------------------------------------------------------------------- */

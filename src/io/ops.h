@@ -269,7 +269,12 @@ static inline int filch_op_fd(const filch_op *op)
  * open has to wait for the other end of a FIFO, or for the holder of a lease. */
 ssize_t filch_op_open(filch_op *op);
 
-/* The open was tried, or called by filch_op_open, and waits for another process. */
+/* A ring has completed the open: make the descriptor blocking, if the caller asked for that. If the
+ * open has to wait for another process, as above, it is not complete: filch_op_waits_to_open. */
+void filch_op_end_open(filch_op *op);
+
+/* The open was tried, ended by filch_op_end_open, or called by filch_op_open, and waits for another
+ * process. */
 static inline bool filch_op_waits_to_open(const filch_op *op)
 {
     return op->result == -EAGAIN && op->stage && filch_op_has(op, FILCH_TRAIT_OPENS);
