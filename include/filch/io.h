@@ -246,7 +246,8 @@ FILCH_INLINE filch_op filch_op_pwritev(int fd, const struct iovec *parts, int co
 
 /* flags: as for recv(2) and send(2). With MSG_DONTWAIT the operation does not wait. With
  * MSG_WAITALL on a stream it waits until the buffer is full. It returns fewer bytes before the end
- * of the stream, an error, a deadline or a cancellation. */
+ * of the stream, an error, a deadline or a cancellation. A recvmsg also ends with the bytes that
+ * brought descriptors. Its other control data is that of the last bytes that brought any. */
 FILCH_INLINE filch_op filch_op_recv(int fd, void *buffer, size_t bytes, int flags)
 {
     return filch_op_make(FILCH_OP_RECV, fd, NULL, buffer, bytes, 0, (unsigned)flags, 0);

@@ -129,6 +129,20 @@ static void call_blocking(filch_frame *f, filch_io *io, filch_op *op, uint64_t d
 
 /* ---- RETRY ----------------------------------------------------------------------------------- */
 
+/* An event tells when to try again: wait for it. Returns 0: try again; or the error that ends the
+ * operation. */
+static int poll_until(filch_frame *f, filch_io *io, const filch_op *op, uint64_t deadline_ns)
+{
+    filch_op polling = filch_op_poll(op->fd, filch_op_events(op));
+
+    filch_op_start(f, &polling);
+    /* A close that has looked for operations in flight before the poll did not find it. */
+    if (filch_io_has_closed(io, op))
+        filch_op_cancel(f, &polling);
+    ssize_t result = filch_op_wait(f, &polling, deadline_ns);
+    return result == -ECANCELED || result == -ETIMEDOUT || result == -ENOMEM ? (int)result : 0;
+}
+
 static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadline_ns)
 {
     filch_epoll *epoll = filch_io_epoll(io);
@@ -136,7 +150,8 @@ static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadl
 
     filch_io_count_op(io->pool, op, 1);
     for (bool is_over = false; !is_over;) {
-        int err = pause_until(f, &pause_ns, deadline_ns);
+        int err = filch_op_is_for_all(op) ? poll_until(f, io, op, deadline_ns)
+                                          : pause_until(f, &pause_ns, deadline_ns);
         if (!err)
             err = begin_use(io, epoll, op);
         if (err) {
@@ -174,7 +189,8 @@ static void carry(filch_frame *f, filch_spawned *spawned, int refused)
 
     if (!refused)
         filch_op_carry_out(f, c->io, &c->own, c->route, FILCH_NO_DEADLINE);
-    filch_strand *strand = filch_op_complete(c->op, refused ? refused : c->own.result);
+    filch_strand *strand =
+        filch_op_complete(c->op, refused ? filch_op_fail(&c->own, refused) : c->own.result);
     if (strand)
         filch_strand_resume(strand);
 }

@@ -3,9 +3,9 @@
  * Receiving: recv, recvmsg.
  *
  * With MSG_WAITALL, a non-blocking call returns the bytes that have come. So the operation counts
- * received bytes in `mode`, and the next call goes on behind them. A ring waits for all bytes by
- * itself. But if a close cancels the operation by mistake (README.md, Close), the operation ends
- * with the bytes that it has. Then its next entry goes on behind these, too.
+ * received bytes in `mode`, and the next call goes on behind them. Such an operation goes to no
+ * ring, where it would miss three things: descriptors that come with the bytes, the end of a stream
+ * that comes with the last bytes (AF_UNIX, Linux 6.18), and the end of a message.
  */
 #include "io/entry.h"
 #include "io/ops.h"
@@ -13,9 +13,9 @@
 /* No system call receives more. */
 #define RECEIVED_MAX 0x7ffff000u
 
-/* Does the operation wait until its buffer is full? Not with MSG_PEEK: the bytes stay in the
- * socket, and the next call would return the same bytes. */
-static bool is_for_all(const filch_op *op)
+/* Not with MSG_PEEK: the bytes stay in the socket, and the next call would return the same
+ * bytes. */
+bool filch_op_is_for_all(const filch_op *op)
 {
     return filch_op_has(op, FILCH_TRAIT_RECEIVES) && op->flags & MSG_WAITALL &&
            !(op->flags & (MSG_DONTWAIT | MSG_PEEK | MSG_OOB | MSG_ERRQUEUE));
@@ -23,7 +23,7 @@ static bool is_for_all(const filch_op *op)
 
 ssize_t filch_op_fail(const filch_op *op, ssize_t err)
 {
-    return is_for_all(op) && op->mode > 0 ? (ssize_t)op->mode : err;
+    return filch_op_is_for_all(op) && op->mode > 0 ? (ssize_t)op->mode : err;
 }
 
 static size_t bytes_to_receive(const filch_op *op)
@@ -40,7 +40,7 @@ static size_t bytes_to_receive(const filch_op *op)
 }
 
 /* Receive the rest of a message, or the first eight parts of the rest. The sender reported by the
- * first call is kept. The control data is that of the last call. */
+ * first call is kept. The control data is that of the last call that had any. */
 static ssize_t receive_rest(filch_op *op, int flags)
 {
     struct msghdr *message = op->buffer, rest = *message;
@@ -60,8 +60,9 @@ static ssize_t receive_rest(filch_op *op, int flags)
     rest.msg_controllen = op->bytes;
     ssize_t got = filch_result_of(recvmsg(op->fd, &rest, flags));
     if (got >= 0) {
-        message->msg_controllen = rest.msg_controllen;
-        message->msg_flags = rest.msg_flags;
+        if (rest.msg_controllen > 0)
+            message->msg_controllen = rest.msg_controllen;
+        message->msg_flags = rest.msg_flags | (message->msg_flags & MSG_CTRUNC);
     }
     return got;
 }
@@ -105,7 +106,7 @@ static ssize_t receive(filch_op *op, unsigned more_flags)
 {
     int flags = (int)(op->flags | more_flags);
 
-    if (!is_for_all(op))
+    if (!filch_op_is_for_all(op))
         return receive_some(op, flags);
     for (;;) {
         ssize_t got = receive_some(op, flags);
@@ -132,47 +133,12 @@ ssize_t filch_try_recv(filch_op *op, bool is_ready)
 
 /* ---- on a ring ------------------------------------------------------------------------------- */
 
-bool filch_op_goes_on(filch_op *op, ssize_t result)
-{
-    if (result <= 0 || !is_for_all(op))
-        return false;
-    op->mode += (unsigned)result;
-    /* The stream may have ended. Without POLL_FIRST the next entry reports that at once. */
-    op->is_patient = false;
-    return op->mode < bytes_to_receive(op) && is_stream(op->fd);
-}
-
-struct iovec filch_op_rest(const filch_op *op)
-{
-    const struct msghdr *message = op->buffer;
-    struct iovec part = {op->buffer, op->bytes};
-    size_t skip = op->mode, left = bytes_to_receive(op) - op->mode;
-
-    for (size_t i = 0; op->code == FILCH_OP_RECVMSG && i < message->msg_iovlen; i++) {
-        part = message->msg_iov[i];
-        if (skip < part.iov_len)
-            break;
-        skip -= part.iov_len;
-    }
-    part.iov_base = (char *)part.iov_base + skip;
-    part.iov_len -= skip;
-    part.iov_len = part.iov_len < left ? part.iov_len : left;
-    return part;
-}
-
-/* Fill the first entry, or an entry that goes on behind the bytes received so far. */
 static void fill_receive(struct io_uring_sqe *entry, unsigned opcode, const filch_op *op)
 {
     filch_fill_buffer(entry, opcode, op);
     entry->msg_flags = op->flags;
     if (opcode == IORING_OP_RECVMSG)
         entry->len = 1;
-    if (op->mode > 0) {
-        struct iovec rest = filch_op_rest(op);
-        entry->opcode = IORING_OP_RECV;
-        entry->addr = (uint64_t)(uintptr_t)rest.iov_base;
-        entry->len = (uint32_t)rest.iov_len;
-    }
 }
 
 void filch_fill_recv(const filch_op *op, struct io_uring_sqe *entry)

@@ -219,14 +219,12 @@ bool filch_op_try_at_once(filch_op *op);
 
 /* ---- receiving: op_recv.c -------------------------------------------------------------------- */
 
+/* Does the operation wait until its buffer is full (MSG_WAITALL)? */
+bool filch_op_is_for_all(const filch_op *op);
+
 /* The result of an operation that fails with `err` or is cancelled: `err`; or, with MSG_WAITALL,
  * the number of bytes received before. */
 ssize_t filch_op_fail(const filch_op *op, ssize_t err);
-
-/* A ring has completed the operation with this result. True: it waits for more bytes, and
- * filch_op_rest says where they go. They are received without a message. */
-bool filch_op_goes_on(filch_op *op, ssize_t result);
-struct iovec filch_op_rest(const filch_op *op);
 
 /* ---- files: op_file.c ------------------------------------------------------------------------ */
 

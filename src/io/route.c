@@ -75,7 +75,8 @@ static void prepare(launch *l)
 static bool is_for_ring(const launch *l)
 {
     return l->has_ring && filch_op_can_use_ring(l->op) && !l->moves_position && !l->is_to_device &&
-           !filch_op_must_retry(l->op) && !filch_op_waits_to_open(l->op);
+           !filch_op_must_retry(l->op) && !filch_op_waits_to_open(l->op) &&
+           !filch_op_is_for_all(l->op);
 }
 
 /* The next route, after `last` has not completed the operation. */
@@ -101,7 +102,8 @@ static filch_route choose(launch *l, filch_route last)
 
     bool has_to_block = l->moves_position || (l->is_to_device && l->has_ring) ||
                         !filch_op_events(op) || l->epoll_err == -EPERM;
-    if (!has_to_block && last != FILCH_ROUTE_EPOLL) {
+    /* Beside rings, no worker asks epoll. */
+    if (!has_to_block && !l->has_ring && last != FILCH_ROUTE_EPOLL) {
         l->epoll = filch_io_epoll(l->io);
         if (l->epoll)
             return FILCH_ROUTE_EPOLL;

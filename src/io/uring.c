@@ -180,9 +180,8 @@ static void complete(filch_uring *ring, filch_op *op, ssize_t result, filch_ende
     if (op->stage == FILCH_STAGE_STREAM)
         put_into_stream(ring, op, (filch_stream_item){(int)result, FILCH_NO_BUFFER}, true, ended);
     else
-        filch_ended_add(ended, op->stage == FILCH_STAGE_STOP
-                                   ? complete_stop(op)
-                                   : filch_op_complete(op, filch_op_fail(op, result)));
+        filch_ended_add(ended, op->stage == FILCH_STAGE_STOP ? complete_stop(op)
+                                                             : filch_op_complete(op, result));
 }
 
 static void complete_served(filch_uring *ring, filch_ended *ended)
@@ -274,7 +273,7 @@ static bool is_repeated(filch_op *op, int result)
         /* A close cancels too much: operations on duplicates of its descriptor, and splices on
          * others. Submit those again. The caller does not resubmit the operations that the close or
          * the request is for: filch_io_has_closed, is_cancelled. */
-        return is_interrupted(result) || result == -ECANCELED || filch_op_goes_on(op, result);
+        return is_interrupted(result) || result == -ECANCELED;
     return true;
 }
 

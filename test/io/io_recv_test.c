@@ -9,12 +9,6 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-static bool has_rings(void)
-{
-    const char *way = getenv("FILCH_IO");
-    return !way || strncmp(way, "uring", 5) == 0;
-}
-
 static int send_rest(filch_frame *f, void *arg)
 {
     const int *fd = arg;
@@ -64,12 +58,10 @@ static void receive_some(filch_frame *f, void *arg)
         filch_op_cancel(f, &op);
         CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 2 && memcmp(bytes, "de", 2) == 0);
     }
-    /* A ring does not report an end that comes with the last bytes: src/io/README.md. */
-    if (!f || !has_rings()) {
-        CHECK(send(pair[1], "fgh", 3, 0) == 3 && shutdown(pair[1], SHUT_WR) == 0);
-        CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == 3 && memcmp(bytes, "fgh", 3) == 0);
-        CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == 0);
-    }
+    /* The end comes with the last bytes. */
+    CHECK(send(pair[1], "fgh", 3, 0) == 3 && shutdown(pair[1], SHUT_WR) == 0);
+    CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == 3 && memcmp(bytes, "fgh", 3) == 0);
+    CHECK(filch_op_run(f, &op, FILCH_NO_DEADLINE) == 0);
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
 
@@ -119,18 +111,22 @@ TEST(a_message_in_parts_is_received_as_a_whole)
     receive_parts(NULL, NULL);
 }
 
-/* MSG_WAITALL does not wait for a second datagram. */
+/* MSG_WAITALL does not wait for a second message. */
 static void receive_datagram(filch_frame *f, void *arg)
 {
+    static const int types[] = {SOCK_DGRAM, SOCK_SEQPACKET};
     int pair[2];
     char bytes[8];
     (void)arg;
 
-    CHECK(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair) == 0);
-    CHECK(send(pair[1], "abc", 3, 0) == 3);
-    filch_op op = filch_op_recv(pair[0], bytes, sizeof bytes, MSG_WAITALL);
-    CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == 3);
-    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        CHECK(socketpair(AF_UNIX, types[i] | SOCK_CLOEXEC, 0, pair) == 0);
+        CHECK(send(pair[1], "abc", 3, 0) == 3 && send(pair[1], "de", 2, 0) == 2);
+        filch_op op = filch_op_recv(pair[0], bytes, sizeof bytes, MSG_WAITALL);
+        CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == 3);
+        CHECK(filch_op_run(f, &op, filch_after_ms(3600000)) == 2);
+        CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
+    }
 }
 
 TEST(a_datagram_is_all_there_is)
@@ -166,12 +162,48 @@ static void receive_descriptor(filch_frame *f, void *arg)
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
 
+/* A descriptor comes with the bytes before a duplicate of the socket is closed. */
+static void receive_descriptor_beside_close(filch_frame *f, void *arg)
+{
+    int pair[2], passed = 0, left = 4;
+    char bytes[8] = "abcd";
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof passed)];
+    } beside = {.head = {CMSG_LEN(sizeof passed), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec part = {bytes, 4};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &beside, .msg_controllen = sizeof beside};
+    (void)arg;
+
+    open_pair(pair);
+    memcpy(CMSG_DATA(&beside.head), &passed, sizeof passed);
+    struct msghdr receiving = message;
+    struct iovec room = {bytes, sizeof bytes};
+    receiving.msg_iov = &room;
+    filch_op op = filch_op_recvmsg(pair[0], &receiving, MSG_WAITALL);
+    int second = dup(pair[0]);
+    filch_op polling = filch_op_poll(second, POLLPRI);
+    CHECK(second >= 0 && filch_op_start(f, &op) == 0 && filch_op_start(f, &polling) == 0);
+    CHECK(sendmsg(pair[1], &message, 0) == 4);
+    while (left > 0)
+        CHECK(filch_sleep_ns(f, 100000) == 0 && ioctl(pair[0], FIONREAD, &left) == 0);
+    CHECK(filch_close(f, second) == 0);
+    CHECK(filch_op_wait(f, &polling, FILCH_NO_DEADLINE) == -ECANCELED);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 4 && receiving.msg_controllen > 0);
+    memcpy(&passed, CMSG_DATA(&beside.head), sizeof passed);
+    CHECK(beside.head.cmsg_type == SCM_RIGHTS && passed > 0 && close(passed) == 0);
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
+}
+
+TEST(a_descriptor_is_not_lost_though_a_duplicate_is_closed)
+{
+    on_pools(receive_descriptor_beside_close, NULL);
+}
+
 TEST(a_descriptor_ends_a_message)
 {
     receive_descriptor(NULL, NULL);
-    /* A ring goes on, and does not report the descriptor. */
-    if (has_rings())
-        skip();
     on_pools(receive_descriptor, NULL);
 }
 
@@ -255,6 +287,7 @@ int main(void)
         cmocka_unit_test(a_recv_waits_for_all_bytes_if_told_to),
         cmocka_unit_test(a_message_in_parts_is_received_as_a_whole),
         cmocka_unit_test(a_datagram_is_all_there_is),
+        cmocka_unit_test(a_descriptor_is_not_lost_though_a_duplicate_is_closed),
         cmocka_unit_test(a_descriptor_ends_a_message),
         cmocka_unit_test(a_recv_waits_for_all_bytes_though_a_duplicate_is_closed),
         cmocka_unit_test(urgent_bytes_are_not_waited_for),
