@@ -8,10 +8,14 @@
  *     httpd [options] <root> <port> [<workers>]    serve 127.0.0.1:<port> until interrupted;
  *                                                  port 0: any free port
  *
- *     -n <connections>   most connections at a time; later ones wait to be accepted [10000]
+ *     -n <connections>   most connections at a time, 0: any number [10000]
  *     -t <ms>            time for a client to send a head, or to take 64 KiB [10000]
  *     -k <ms>            time between two requests of a connection [60000]
  *     -c                 /compute?ms=<n> computes for that long: for benchmarks
+ *
+ * When there are too many connections, or no more descriptors, the server closes the connection
+ * that has waited longest for a request (http/room.h). It does not close the connection of a client
+ * that takes its answer slowly; -t limits that.
  *
  * Supported: GET, HEAD, persistent connections, one byte range, If-Modified-Since.
  *
@@ -20,12 +24,14 @@
  */
 #define _GNU_SOURCE
 #include "http/parse.h"
+#include "http/room.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <filch/filch.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,7 +44,7 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-enum { BLOCK = 65536, LINGER_MS = 2000, COMPUTE_MAX_MS = 10000 };
+enum { BLOCK = 65536, LINGER_MS = 2000, COMPUTE_MAX_MS = 10000, SHORT_MS = 1000 };
 
 static struct {
     int root, listener, signals;
@@ -46,11 +52,13 @@ static struct {
     unsigned connections;
     uint64_t transfer_ms, idle_ms;
     bool computes;
-} server = {.connections = 10000, .transfer_ms = 10000, .idle_ms = 60000};
+    http_room room;
+} server = {.connections = 10000, .transfer_ms = 10000, .idle_ms = 60000, .room = HTTP_ROOM_INIT};
 
 /* Lives on the stack of its task. Untouched pages cost nothing. */
 typedef struct connection {
     int fd;
+    http_place place; /* in the list of those that wait for a request */
     size_t in_bytes, out_bytes;
     http_request request;
     char in[HTTP_HEAD_MAX]; /* a head, and perhaps later ones */
@@ -205,6 +213,7 @@ static int open_beneath(filch_frame *f, char *path)
     for (char *slash; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
         *slash = 0;
         int next = filch_openat(f, at, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+        *slash = '/';
         if (at != server.root)
             filch_close(f, at);
         at = next;
@@ -215,6 +224,23 @@ static int open_beneath(filch_frame *f, char *path)
     int file = filch_openat(f, at, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (at != server.root)
         filch_close(f, at);
+    return file;
+}
+
+static bool is_short(int err)
+{
+    return err == -EMFILE || err == -ENFILE;
+}
+
+/* The same. If there are no descriptors, wait until other connections are closed. */
+static int open_file(filch_frame *f, char *path)
+{
+    uint64_t deadline_ns = filch_after_ms(SHORT_MS);
+    int file = open_beneath(f, path);
+
+    while (is_short(file) && filch_now_ns() < deadline_ns &&
+           http_room_make(f, &server.room) != -ECANCELED)
+        file = open_beneath(f, path);
     return file;
 }
 
@@ -300,7 +326,7 @@ static int serve_request(filch_frame *f, connection *c)
         return compute(f, c);
 
     const char *type = type_of(c->request.path);
-    int file = open_beneath(f, c->request.path);
+    int file = open_file(f, c->request.path);
     if (file < 0)
         return answer_error(f, c, file);
     int err = answer_file(f, c, file, type);
@@ -309,11 +335,11 @@ static int serve_request(filch_frame *f, connection *c)
 }
 
 /* Wait for a whole head. Returns its length, 0 if no more heads come, or -status. */
-static int receive_head(filch_frame *f, connection *c)
+static int receive_whole_head(filch_frame *f, connection *c)
 {
     uint64_t deadline_ns = filch_after_ms(c->in_bytes > 0 ? server.transfer_ms : server.idle_ms);
     size_t enough_bytes = 0;
-    bool has_line = true;
+    bool has_line = true, is_step = true; /* to wait for a head, or for its rest */
 
     for (;;) {
         /* The parser starts from the first byte each time, and a head may come byte by byte. So
@@ -326,6 +352,9 @@ static int receive_head(filch_frame *f, connection *c)
             enough_bytes =
                 MIN(2 * c->in_bytes, c->in_bytes < HTTP_LINE_MAX ? HTTP_LINE_MAX : HTTP_HEAD_MAX);
         }
+        if (is_step)
+            http_room_wait(&server.room, &c->place, c->fd);
+        is_step = c->in_bytes == 0;
         filch_op op = filch_op_recv(c->fd, c->in + c->in_bytes, sizeof c->in - c->in_bytes, 0);
         ssize_t got = filch_op_run(f, &op, deadline_ns);
         if (got == -ETIMEDOUT && c->in_bytes > 0) {
@@ -341,6 +370,12 @@ static int receive_head(filch_frame *f, connection *c)
     }
 }
 
+static int receive_head(filch_frame *f, connection *c)
+{
+    int head = receive_whole_head(f, c);
+    return http_room_go_on(&server.room, &c->place) ? head : 0;
+}
+
 /* Read the rest of the input before closing. If bytes were left unread, the kernel would reset the
  * connection, and the client might lose the answer. */
 static void linger(filch_frame *f, connection *c)
@@ -349,10 +384,12 @@ static void linger(filch_frame *f, connection *c)
     ssize_t got;
 
     filch_shutdown(f, c->fd, SHUT_WR);
+    http_room_wait(&server.room, &c->place, c->fd);
     do {
         filch_op op = filch_op_recv(c->fd, c->in, sizeof c->in, 0);
         got = filch_op_run(f, &op, deadline_ns);
     } while (got > 0 && filch_now_ns() < deadline_ns);
+    http_room_go_on(&server.room, &c->place);
 }
 
 static int serve(filch_frame *f, void *arg)
@@ -361,6 +398,7 @@ static int serve(filch_frame *f, void *arg)
     int head, err = 0;
 
     c.fd = (int)(intptr_t)arg;
+    c.place = (http_place){0};
     c.in_bytes = c.out_bytes = 0;
     while ((head = receive_head(f, &c)) != 0) {
         err = head > 0 ? serve_request(f, &c) : answer(f, &c, -head, 0);
@@ -372,24 +410,45 @@ static int serve(filch_frame *f, void *arg)
     if (head != 0 && !err)
         linger(f, &c);
     filch_close(f, c.fd);
+    http_room_leave(&server.room, &c.place);
     return 0; /* the error of one client does not stop the server */
+}
+
+static void refuse(filch_frame *f, int fd)
+{
+    const http_place none = {0};
+
+    filch_close(f, fd);
+    http_room_leave(&server.room, &none);
+}
+
+/* There are no descriptors. The kernel says so before a client comes, so wait for one first. */
+static int make_room_for_client(filch_frame *f)
+{
+    int events = filch_poll(f, server.listener, POLLIN);
+    return events < 0 ? events : http_room_make(f, &server.room);
 }
 
 static int accept_all(filch_frame *f, void *arg)
 {
-    filch_scope_options options = {.size = sizeof options, .task_limit = server.connections};
     filch_scope scope;
-    int err = filch_scope_open(f, &scope, NULL, &options);
+    int err = filch_scope_open(f, &scope, NULL, NULL);
     (void)arg;
 
     if (err)
         return err;
     while (err != -ECANCELED) {
         int fd = filch_accept(f, server.listener, NULL, NULL, 0);
-        err = fd < 0 ? fd : filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd);
+        if (is_short(fd)) {
+            err = make_room_for_client(f);
+            continue;
+        }
+        err = fd < 0 ? fd : http_room_enter(f, &server.room, server.connections);
         if (fd >= 0 && err)
             filch_close(f, fd);
-        /* Descriptors or memory are exhausted: wait until other connections return some. */
+        if (fd >= 0 && !err && (err = filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd)))
+            refuse(f, fd);
+        /* Memory is exhausted: wait until other connections return some. */
         if (err && err != -ECONNABORTED && err != -ECANCELED)
             err = filch_sleep_ns(f, 10000000);
     }
