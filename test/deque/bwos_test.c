@@ -362,6 +362,31 @@ TEST(a_thief_that_asks_gets_all)
     }
 }
 
+/* A thief has asked, and the owner has granted everything. If the owner then pops it all, the entry
+ * that it pushes next is its own until a thief asks again. */
+TEST(an_answer_ends_when_the_deque_is_empty)
+{
+    for (int is_empty_between = 0; is_empty_between < 2; is_empty_between++) {
+        deque d;
+        assert_int_equal(deque_init_blocks(&d, 4, 2), 0);
+        push(&d, 0);
+        assert_int_equal(steal(&d), -1); /* asks */
+        push(&d, 1);                     /* grants both */
+        assert_int_equal(pop(&d), is_fifo ? 0 : 1);
+        if (is_empty_between)
+            assert_int_equal(pop(&d), is_fifo ? 1 : 0);
+        push(&d, 2);
+
+        int first = steal(&d); /* asks again, if it finds nothing */
+        push(&d, 3);
+        int second = steal(&d);
+
+        assert_int_equal(first, is_empty_between ? -1 : is_fifo ? 1 : 0);
+        assert_int_equal(second, is_empty_between ? 2 : -1);
+        deque_fini(&d);
+    }
+}
+
 /* A push that continues in the next block grants the full one, too. */
 TEST(a_full_block_is_granted)
 {
@@ -413,6 +438,7 @@ int main(void)
         cmocka_unit_test(a_thief_that_is_stopped_blocks_no_other),
         cmocka_unit_test(a_block_that_is_past_stays_past),
         cmocka_unit_test(a_thief_that_asks_gets_all),
+        cmocka_unit_test(an_answer_ends_when_the_deque_is_empty),
         cmocka_unit_test(a_full_block_is_granted),
         cmocka_unit_test(the_owner_leaves_an_entry_for_a_thief_that_asked),
     };

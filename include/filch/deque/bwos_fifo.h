@@ -25,9 +25,11 @@
  * EMPTY and leaves a request:
  *   - When the owner has finished its next push or pop, all entries in the queue can be stolen.
  *     (That call may be in progress already, or begin after the steal has returned.)
- *   - From then on, until an entry is stolen, no steal returns EMPTY while the queue has entries.
- *     To that end the owner grants everything it has, and takes the oldest entry as a thief does.
- * So thieves starve only if the owner makes no calls.
+ *   - From then on, until an entry is stolen or the queue is empty, no steal returns EMPTY. To that
+ *     end the owner grants everything it has, and takes the oldest entry as a thief does.
+ *   - Once the queue was empty, a new entry is the owner's alone again: a steal returns EMPTY
+ *     although there is an entry, and leaves a new request.
+ * So thieves starve only if the owner makes no calls, or pops all entries after each answer.
  *
  * No call waits for another thread, wherever that thread is stopped. The owner can reclaim every
  * entry that a thief has not taken, and never needs to know whether a thief has finished. The queue
