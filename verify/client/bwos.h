@@ -21,6 +21,12 @@
  *
  * STOPPED: thieves may stop for ever, anywhere. They keep only the entries that they have stolen.
  * When the owner has popped the rest, the deque has its full capacity.
+ *
+ * STATES: owner and thieves begin in every state that calls, one after the other, lead to. Two
+ * states are the same if they differ only in the numbers of rounds and tags, and in the first block
+ * of the ring. So short scripts show what two thieves do anywhere. All threads know the beginning,
+ * so reads of values older than that need the scripts that begin with an empty deque. Here EMPTY is
+ * checked, too: no steal returns it while a block that was granted as a whole has entries.
  */
 #ifndef VERIFY_CLIENT_BWOS_H
 #define VERIFY_CLIENT_BWOS_H
@@ -28,11 +34,12 @@
 static unsigned size_of_blocks, number_of_blocks;
 
 #define DEQUE_HAS_BATCH
+#define DEQUE_HAS_TAKE
 #define DEQUE_INIT(d, capacity, start)                                                             \
     NAME(DEQUE, init_blocks_at)(d, size_of_blocks, number_of_blocks, start)
 #include "client/deque.h"
 
-typedef enum subject_of { PLAIN, ASKING, STOPPED } subject_of;
+typedef enum subject_of { PLAIN, ASKING, STOPPED, STATES } subject_of;
 
 typedef struct shape {
     subject_of subject;
@@ -156,21 +163,168 @@ static void stopped_finish(void)
     deque_fini(&deque);
 }
 
+/* ---- thieves in every state ------------------------------------------------------------------ */
+
+#define STATES_MAX 3000
+#define WORDS_MAX 40   /* that describe a state */
+#define BEFORE_MAX 31u /* calls that lead to it */
+
+typedef struct state {
+    char calls[BEFORE_MAX + 1];
+    int64_t words[WORDS_MAX];
+    unsigned word_count;
+} state;
+
+static MC_KEEP state states[STATES_MAX];
+static MC_KEEP unsigned state_count;
+
+/* Of the kind: describe the deque, which is at rest, by calls of `note`. */
+static void describe(void);
+
+/* Of the kind: the owner's positions, before the threads start and after each of its calls. */
+static void note_position(void);
+
+/* Of the kind, after the threads: is there an entry that the owner had granted, in a whole block,
+ * before they started, and has not reclaimed since? */
+static bool is_block_granted(void);
+
+static void note(int64_t word)
+{
+    state *s = &states[state_count];
+
+    mc_check(s->word_count < WORDS_MAX, "there is room for a state");
+    s->words[s->word_count++] = word;
+}
+
+/* How far `position` is behind `from`; negative: before it. */
+static int64_t distance_from(uint64_t from, uint64_t position)
+{
+    return filch_bwos_is_after(from, position)
+               ? -(int64_t)filch_bwos_distance(&deque.ring, position, from)
+               : (int64_t)filch_bwos_distance(&deque.ring, from, position);
+}
+
+/* The block that `position` uses. */
+static void note_block(uint64_t position)
+{
+    filch_bwos_block *b = filch_bwos_block_at(&deque.ring, position);
+    /* relaxed: one thread. */
+    uint64_t granted = filch_load_relaxed(&b->granted), head = filch_load_relaxed(&b->head);
+
+    note((int64_t)(filch_bwos_round(granted) - filch_bwos_round(position)) /
+         (int64_t)FILCH_BWOS_ONE);
+    note((int64_t)filch_bwos_index(granted));
+    note((int64_t)filch_bwos_index(head));
+    note((int64_t)b->head_seen);
+}
+
+static void describe_and_end(void)
+{
+    describe();
+    deque_fini(&deque);
+}
+
+/* The state to which these calls lead, unless it is known. */
+static void find_state(const char *calls, char last)
+{
+    state *found = &states[state_count], *s = states;
+    const mc_options options = {.mode = MC_FULL};
+    const mc_program program = {.name = "state", .setup = setup, .finish = describe_and_end};
+    static char text[BEFORE_MAX + 2];
+    static family one;
+
+    if (state_count == STATES_MAX || strlen(calls) == BEFORE_MAX) {
+        fprintf(stderr,
+                "there are more states, or longer ways to them, than the client has room for\n");
+        exit(2);
+    }
+    one = *now;
+    one.before = text;
+    now = &one;
+    snprintf(text, sizeof text, "%s%c", calls, last);
+    *found = (state){.word_count = 0};
+    if (mc_run(&program, &options).verdict != MC_OK)
+        exit(1);
+    while (s < found && memcmp(s->words, found->words, sizeof s->words) != 0)
+        s++;
+    if (s < found)
+        return;
+    memcpy(found->calls, text, sizeof found->calls);
+    state_count++;
+}
+
+static void find_states(void)
+{
+    const family *kept = now;
+
+    state_count = 0;
+    find_state("", '\0');
+    for (unsigned i = 0; i < state_count; i++)
+        for (const char *call = "ptx"; *call; call++) {
+            now = kept;
+            find_state(states[i].calls, *call);
+        }
+    now = kept;
+}
+
+static bool has_found_nothing[THIEVES_MAX + 1];
+
+static void noted_setup(void)
+{
+    setup();
+    note_position();
+}
+
+static void noted_owner(void)
+{
+    for (const char *c = script; *c; c++) {
+        if (*c == 'p')
+            push();
+        else
+            pop();
+        note_position();
+    }
+}
+
+static void noted_thief(void)
+{
+    const entry *last = NULL;
+    int self = mc_self() - 1;
+
+    for (unsigned i = 0; i < now->tries; i++) {
+        unsigned lost = losses[self];
+        const entry *e = steal(self, last);
+        has_found_nothing[self] |= !e && lost == losses[self];
+        last = e ? e : last;
+    }
+}
+
+static void noted_finish(void)
+{
+    bool is_granted = is_block_granted();
+
+    for (int i = 1; i <= (int)now->thieves; i++)
+        mc_check(!is_granted || !has_found_nothing[i], "EMPTY: no block is granted as a whole");
+    finish();
+}
+
 /* ---- scripts --------------------------------------------------------------------------------- */
 
 static void run_other(subject_of subject, mc_options options, const char *name, mc_result *total)
 {
-    bool is_asking = subject == ASKING;
-    char full_name[80];
-    mc_program program = {
-        .name = full_name,
-        .setup = setup,
-        .threads = {is_asking ? asked_owner : owner, is_asking ? asking_thief : stopping_thief},
-        .finish = is_asking ? asking_finish : stopped_finish};
+    static const mc_program programs[] = {
+        [ASKING] = {.setup = setup, {asked_owner, asking_thief, thief}, asking_finish},
+        [STOPPED] = {.setup = setup, {owner, stopping_thief, stopping_thief}, stopped_finish},
+        [STATES] = {.setup = noted_setup, {noted_owner, noted_thief, noted_thief}, noted_finish},
+    };
+    mc_program program = programs[subject];
+    char full_name[120];
 
-    if (now->thieves == 2)
-        program.threads[2] = is_asking ? thief : stopping_thief;
-    snprintf(full_name, sizeof full_name, "%s %s", name, script);
+    program.name = full_name;
+    if (now->thieves == 1)
+        program.threads[2] = NULL;
+    snprintf(full_name, sizeof full_name, "%s %s%s%s", name, subject == STATES ? now->before : "",
+             subject == STATES ? "|" : "", script);
     mc_run_and_add(total, &program, &options);
 }
 
@@ -191,6 +345,19 @@ static void run_questions(const char *calls, mc_options options, const char *nam
     }
 }
 
+/* The script, beside two thieves, in every state. */
+static void run_states(mc_options options, const char *name, mc_result *total)
+{
+    static family one;
+
+    one = *now;
+    for (unsigned i = 0; i < state_count && total->verdict != MC_FAILED; i++) {
+        one.before = states[i].calls;
+        now = &one;
+        run_other(STATES, options, name, total);
+    }
+}
+
 static int run_shape(const shape *s, mc_options options)
 {
     char name[64], calls[LENGTH_MAX + 1] = "";
@@ -200,6 +367,8 @@ static int run_shape(const shape *s, mc_options options)
     snprintf(name, sizeof name, TEXT(DEQUE) " %s %ux%u", now->name, now->thieves, now->tries);
     options.check_leaks = true;
     script = now->only;
+    if (s->subject == STATES)
+        find_states();
     if (now->only)
         run_other(s->subject, options, name, &total);
     for (unsigned bits = 0; !now->only && bits < 1u << length && total.verdict != MC_FAILED;
@@ -209,6 +378,8 @@ static int run_shape(const shape *s, mc_options options)
         script = calls;
         if (s->subject == ASKING)
             run_questions(calls, options, name, &total);
+        else if (s->subject == STATES)
+            run_states(options, name, &total);
         else
             run_other(s->subject, options, name, &total);
     }

@@ -17,8 +17,8 @@
  * The owner runs a script: p pushes an entry, t takes (pops) one. The client generates all scripts
  * of a length; their beginnings are the shorter ones. Each thief tries to steal a number of times:
  * 2x1 means two thieves that try once. The owner pops the rest at the end. If a state takes many
- * operations to reach, one thread prepares it before the others start. In its script s steals, and
- * e finds nothing to steal.
+ * operations to reach, one thread prepares it before the others start. In its script s steals, e
+ * finds nothing to steal, and x may do either.
  *
  *     each entry  is obtained once: its data is plain, so the checker reports a race between two
  *                 threads that obtain it. No thread obtains an entry that was refused
@@ -76,7 +76,12 @@ static bool is_fault(void)
 #ifdef DEQUE_HAS_BATCH
 #define deque_steal_batch NAME(DEQUE, steal_batch)
 #else
-#define deque_steal_batch(d, entries, max, count) FILCH_STEAL_EMPTY
+#define deque_steal_batch(d, entries, max, count) (*(count) = 0, FILCH_STEAL_EMPTY)
+#endif
+#ifdef DEQUE_HAS_TAKE
+#define deque_take NAME(DEQUE, take)
+#else
+#define deque_take deque_steal_batch
 #endif
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
@@ -93,10 +98,11 @@ typedef struct family {
     unsigned length, long_length; /* of the scripts; the second with --long */
     unsigned thieves, tries;
     unsigned capacity;
-    uint64_t start;     /* of the counters inside */
-    unsigned batch;     /* entries that a thief takes at a time; 0: steal instead of steal_batch */
-    unsigned faults;    /* allocations that may fail */
-    bool is_announced;  /* the owner announces each push, and a thief each EMPTY */
+    uint64_t start;    /* of the counters inside */
+    unsigned batch;    /* entries that a thief takes at a time; 0: steal instead of steal_batch */
+    unsigned faults;   /* allocations that may fail */
+    bool is_announced; /* the owner announces each push, and a thief each EMPTY */
+    bool is_silent;    /* thieves that find nothing make no request: take, which is half of steal */
     const char *before; /* a script for one thread, in setup */
     const char *only;   /* this script, and no other */
     /* At most so many preemptions, and one read of an old value; one more of each with --long. 0:
@@ -216,6 +222,14 @@ static void owner(void)
 
 /* ---- thieves --------------------------------------------------------------------------------- */
 
+static filch_steal_result try_to_steal(int self, void **got, size_t *count)
+{
+    if (now->is_silent && self != BEFORE)
+        return deque_take(&deque, got, now->batch > 0 ? now->batch : 1, count);
+    return now->batch > 0 ? deque_steal_batch(&deque, got, now->batch, count)
+                          : deque_steal(&deque, got);
+}
+
 /* Returns the newest entry that was stolen, or NULL. All stolen entries are newer than `last`. */
 static entry *steal(int self, const entry *last)
 {
@@ -223,8 +237,7 @@ static entry *steal(int self, const entry *last)
     void *got[BATCH_MAX] = {NULL};
     size_t count = 1;
 
-    switch (now->batch > 0 ? deque_steal_batch(&deque, got, now->batch, &count)
-                           : deque_steal(&deque, got)) {
+    switch (try_to_steal(self, got, &count)) {
     case FILCH_STEAL_WON:
         mc_check(count > 0 && (now->batch == 0 || count <= now->batch), "as many as wanted");
         for (size_t i = 0; i < count; i++) {
@@ -266,7 +279,7 @@ static void setup(void)
         else if (*c == 't')
             pop();
         else
-            mc_check(!steal(BEFORE, NULL) == (*c == 'e'), "nobody else is there");
+            mc_check(!steal(BEFORE, NULL) == (*c == 'e') || *c == 'x', "nobody else is there");
     }
 }
 

@@ -454,6 +454,7 @@ FILCH_INLINE uint64_t filch_bwos_fifo_first(filch_bwos_fifo *d, uint64_t get, ui
     return filch_bwos_is_after(top, get) ? top : filch_bwos_next(&d->ring, get);
 }
 
+/* Steal, but make no request if there is nothing. */
 FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_entry *entries,
                                                      size_t max, size_t *count)
 {
@@ -477,11 +478,8 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_take(filch_bwos_fifo *d, filch_e
                 t = filch_bwos_fifo_first(d, get, top);
                 continue;
             }
-            if (found == FILCH_BWOS_NONE) {
-                /* The last block: all blocks between get and it are granted. */
-                filch_bwos_fifo_ask(d);
-                return FILCH_STEAL_EMPTY;
-            }
+            if (found == FILCH_BWOS_NONE)
+                return FILCH_STEAL_EMPTY; /* the last block: all between get and it are granted */
             /* acq_rel [passed] */
             if (filch_cas_acq_rel(&d->top, &top, next))
                 top = next;
@@ -501,6 +499,8 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_steal(filch_bwos_fifo *d, filch_
 
     if (result == FILCH_STEAL_WON)
         *entry = oldest;
+    else if (result == FILCH_STEAL_EMPTY)
+        filch_bwos_fifo_ask(d);
     return result;
 }
 
@@ -510,7 +510,13 @@ FILCH_INLINE filch_steal_result filch_bwos_fifo_steal_batch(filch_bwos_fifo *d,
                                                             filch_entry *entries, size_t max,
                                                             size_t *count)
 {
-    return max > 0 ? filch_bwos_fifo_take(d, entries, max, count) : FILCH_STEAL_EMPTY;
+    if (max == 0)
+        return FILCH_STEAL_EMPTY;
+    filch_steal_result result = filch_bwos_fifo_take(d, entries, max, count);
+
+    if (result == FILCH_STEAL_EMPTY)
+        filch_bwos_fifo_ask(d);
+    return result;
 }
 
 /* ---- any thread ------------------------------------------------------------------------------ */

@@ -309,6 +309,7 @@ FILCH_INLINE void filch_bwos_lifo_ask(filch_bwos_lifo *d)
         filch_store_relaxed(&d->limit, FILCH_BWOS_ASKED);
 }
 
+/* Steal, but make no request if there is nothing. */
 FILCH_INLINE filch_steal_result filch_bwos_lifo_take(filch_bwos_lifo *d, filch_entry *entries,
                                                      size_t max, size_t *count)
 {
@@ -324,7 +325,6 @@ FILCH_INLINE filch_steal_result filch_bwos_lifo_take(filch_bwos_lifo *d, filch_e
         case FILCH_BWOS_NONE:
             /* No later position has granted entries either: all blocks before the owner's are
              * granted. */
-            filch_bwos_lifo_ask(d);
             return FILCH_STEAL_EMPTY;
         case FILCH_BWOS_PAST:
             break;
@@ -345,6 +345,8 @@ FILCH_INLINE filch_steal_result filch_bwos_lifo_steal(filch_bwos_lifo *d, filch_
 
     if (result == FILCH_STEAL_WON)
         *entry = oldest;
+    else if (result == FILCH_STEAL_EMPTY)
+        filch_bwos_lifo_ask(d);
     return result;
 }
 
@@ -354,7 +356,13 @@ FILCH_INLINE filch_steal_result filch_bwos_lifo_steal_batch(filch_bwos_lifo *d,
                                                             filch_entry *entries, size_t max,
                                                             size_t *count)
 {
-    return max > 0 ? filch_bwos_lifo_take(d, entries, max, count) : FILCH_STEAL_EMPTY;
+    if (max == 0)
+        return FILCH_STEAL_EMPTY;
+    filch_steal_result result = filch_bwos_lifo_take(d, entries, max, count);
+
+    if (result == FILCH_STEAL_EMPTY)
+        filch_bwos_lifo_ask(d);
+    return result;
 }
 
 /* ---- any thread ------------------------------------------------------------------------------ */
