@@ -65,10 +65,8 @@ static void describe(void)
 static const shape shapes[] = {
     /*    what     blocks            length  thieves */
     SHAPE(ASKING,  2, 2, "asking 2*2",  0, 0,   1, 1, .only = "pp>?tptpp"),
-    SHAPE(ASKING,  1, 4, "asking 1*4",  0, 0,   1, 1, .only = "p>?ptptptpt"),
     SHAPE(ASKING,  2, 2, "asking 2*2",  3, 4,   1, 1),
     SHAPE(ASKING,  2, 2, "asking late 2*2", 0, 0, 1, 2, .before = "peps", .only = ">t?p"),
-    SHAPE(STATES,  1, 4, "1*4 states silent", 2, 3, 1, 1, .is_silent = true),
     SHAPE(STOPPED, 2, 2, "stopped 2*2", 5, 7,   1, 1),
     SHAPE(PLAIN,   1, 2, "1*2",         7, 7,   1, 1),
     SHAPE(PLAIN,   1, 2, "1*2",         4, 7,   1, 2),
@@ -86,6 +84,8 @@ static const shape shapes[] = {
     SHAPE(STATES,  1, 2, "1*2 states silent", 1, 2, 2, 1, .is_silent = true),
     SHAPE(STATES,  1, 2, "1*2 states",  2, 3,   1, 1),
     SHAPE(STATES,  2, 2, "2*2 states silent", 1, 2, 1, 2, .is_silent = true),
+    SHAPE(STATES,  1, 4, "1*4 states silent", 2, 3, 1, 1, .is_silent = true),
+    SHAPE(ASKING,  1, 4, "asking 1*4",  0, 0,   1, 1, .only = "p>?ptptptpt"),
 };
 /* clang-format on */
 
