@@ -5,12 +5,13 @@ ctest_options ?=
 mutate_options ?=
 bench_options ?=
 fuzz_seconds ?= 60
+attack_seconds ?= 3600
 
 # An older ThreadSanitizer does not start on a system that randomises many address bits.
 no_aslr := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .PHONY: help demo check bench bench-deque bench-wait bench-io bench-files
-.PHONY: asan tsan chaos aarch64 clang fuzz mutants install clean
+.PHONY: asan tsan chaos aarch64 clang fuzz attack mutants install clean
 
 help:
 	@echo 'make demo         build, then run a short benchmark against other runtimes'
@@ -33,6 +34,8 @@ help:
 	@echo 'make aarch64      for 64-bit ARM, emulated'
 	@echo 'make clang        built with clang, plain and with ThreadSanitizer'
 	@echo 'make fuzz         fuzz the parser of examples/httpd.c (fuzz_seconds=60)'
+	@echo 'make attack       run random programs in four builds, while calls of the system fail'
+	@echo '                  (attack_seconds=3600; test/attack/README.md)'
 	@echo 'make mutants      check that the model checker catches weakened code'
 	@echo '                  (list the mutants: mutate_options="--list")'
 
@@ -110,6 +113,12 @@ fuzz:
 		test/fuzz/http_fuzz.c examples/http/parse.c -o build/fuzz/http_fuzz
 	cd build/fuzz && ./http_fuzz -max_total_time=$(fuzz_seconds) -max_len=20000 \
 		-dict=../../test/fuzz/http.dict http ../../test/fuzz/http
+
+attack:
+	scripts/setup
+	for preset in release dev asan tsan; do \
+		cmake --preset $$preset && cmake --build --preset $$preset --target attack || exit 1; done
+	test/attack/run $(attack_seconds)
 
 mutants:
 	scripts/setup

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * attack: run random programs one after another, each in a child process, and report those that go
+ * wrong. `attack --help` lists the options.
+ */
+#include "supervise.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+/* Kinds of options that have no letter. */
+enum {
+    OPTION_ONLY = 1000,
+    OPTION_WITHOUT,
+    OPTION_WITH,
+    OPTION_SHRINK,
+    OPTION_BUDGET,
+    OPTION_DEPTH,
+    OPTION_WORKERS,
+    OPTION_POOLS,
+    OPTION_THREADS,
+    OPTION_DEQUE,
+    OPTION_IO,
+    OPTION_LIMIT,
+    OPTION_TRACE,
+    OPTION_TRIES,
+    OPTION_KEEP,
+};
+
+static void print_parts(FILE *out)
+{
+    fprintf(out, "operations:");
+    for (unsigned i = 0; i < PART_COUNT; i++)
+        fprintf(out, "%s %s",
+                i == OPERATION_COUNT ? "\nsurroundings:"
+                : i == FIRST_FAULT   ? "\nfaults:"
+                                     : "",
+                part_names[i]);
+    fprintf(out, "\n");
+}
+
+static void help(void)
+{
+    printf("usage: attack [options]: run random programs, and account for all that they do\n"
+           "  --seed N         the first seed [from the clock]\n"
+           "  --count N        run so many seeds, one after the other\n"
+           "  --seconds S      or for so long [10]\n"
+           "  --jobs J         so many at once [1]\n"
+           "  --only PARTS     operations to run: tree,scope\n"
+           "  --without PARTS  operations, surroundings and faults to leave out; `faults`: all\n"
+           "  --with PARTS     to add: what is left out unless asked for\n"
+           "  --budget N       operations of a program [%u]\n"
+           "  --depth N        of operations in operations [%u]\n"
+           "  --workers, --pools, --threads N   the most there may be\n"
+           "  --deque, --io    instead of the seed's choice\n"
+           "  --limit S        a program without progress for so long hangs; more with load [%u]\n"
+           "  --shrink SEED    find the smallest settings with which this seed still fails\n"
+           "  --tries N        how often to run a seed before it counts as good, for --shrink [5]\n"
+           "  --trace          print each operation\n"
+           "  --keep-going     go on after a failure\n",
+           DEFAULT_BUDGET, DEFAULT_DEPTH, DEFAULT_LIMIT_S);
+    print_parts(stdout);
+}
+
+static uint64_t parse_parts(char *text)
+{
+    uint64_t parts = 0;
+    char *rest = text, *name;
+
+    while ((name = strsep(&rest, ","))) {
+        unsigned i = 0;
+        if (strcmp(name, "faults") == 0) {
+            for (i = FIRST_FAULT; i < PART_COUNT; i++)
+                parts |= 1ull << i;
+            continue;
+        }
+        while (i < PART_COUNT && strcmp(part_names[i], name) != 0)
+            i++;
+        if (i == PART_COUNT) {
+            fprintf(stderr, "attack: there is no '%s'\n", name);
+            print_parts(stderr);
+            exit(2);
+        }
+        parts |= 1ull << i;
+    }
+    return parts;
+}
+
+/* Not in a run unless asked for. */
+static uint64_t parts_left_out(void)
+{
+    /* Until a pool whose threads cannot start is created with an error. */
+    uint64_t parts = 1ull << PART_threads;
+
+    /* ThreadSanitizer does not support the child of a fork() with several threads. */
+    if (ATTACK_TSAN)
+        parts |= 1ull << PART_child;
+    return parts;
+}
+
+static unsigned parse_number(const char *text)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 0);
+
+    if (*end || !*text || value == 0 || value > 1000000) {
+        fprintf(stderr, "attack: '%s' is no number from 1 to 1000000\n", text);
+        exit(2);
+    }
+    return (unsigned)value;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'},
+        {"count", required_argument, NULL, 'n'},
+        {"seconds", required_argument, NULL, 't'},
+        {"jobs", required_argument, NULL, 'j'},
+        {"only", required_argument, NULL, OPTION_ONLY},
+        {"without", required_argument, NULL, OPTION_WITHOUT},
+        {"with", required_argument, NULL, OPTION_WITH},
+        {"shrink", required_argument, NULL, OPTION_SHRINK},
+        {"budget", required_argument, NULL, OPTION_BUDGET},
+        {"depth", required_argument, NULL, OPTION_DEPTH},
+        {"workers", required_argument, NULL, OPTION_WORKERS},
+        {"pools", required_argument, NULL, OPTION_POOLS},
+        {"threads", required_argument, NULL, OPTION_THREADS},
+        {"deque", required_argument, NULL, OPTION_DEQUE},
+        {"io", required_argument, NULL, OPTION_IO},
+        {"limit", required_argument, NULL, OPTION_LIMIT},
+        {"tries", required_argument, NULL, OPTION_TRIES},
+        {"trace", no_argument, NULL, OPTION_TRACE},
+        {"keep-going", no_argument, NULL, OPTION_KEEP},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    run r = {.program = argv[0],
+             .first = {.seed = (uint64_t)time(NULL) * 1000,
+                       .parts = ((1ull << PART_COUNT) - 1) & ~parts_left_out(),
+                       .budget = DEFAULT_BUDGET,
+                       .depth = DEFAULT_DEPTH,
+                       .worker_limit = 1000,
+                       .pool_limit = POOLS_MAX,
+                       .thread_limit = 1000},
+             .seconds = 10,
+             .jobs = 1,
+             .limit_s = DEFAULT_LIMIT_S,
+             .tries = 5};
+    const uint64_t all_operations = (1ull << OPERATION_COUNT) - 1;
+    bool is_to_shrink = false;
+    int letter;
+
+    while ((letter = getopt_long(argc, argv, "", options, NULL)) != -1)
+        switch (letter) {
+        case OPTION_SHRINK:
+            is_to_shrink = true;
+            r.first.seed = strtoull(optarg, NULL, 0);
+            break;
+        case 's':
+            r.first.seed = strtoull(optarg, NULL, 0);
+            break;
+        case 'n':
+            r.count = parse_number(optarg);
+            break;
+        case 't':
+            r.seconds = parse_number(optarg);
+            break;
+        case 'j':
+            r.jobs = parse_number(optarg);
+            break;
+        case OPTION_ONLY:
+            r.first.parts &= ~all_operations | parse_parts(optarg);
+            break;
+        case OPTION_WITHOUT:
+            r.first.parts &= ~parse_parts(optarg);
+            break;
+        case OPTION_WITH:
+            r.first.parts |= parse_parts(optarg);
+            break;
+        case OPTION_BUDGET:
+            r.first.budget = parse_number(optarg);
+            break;
+        case OPTION_DEPTH:
+            r.first.depth = parse_number(optarg);
+            break;
+        case OPTION_WORKERS:
+            r.first.worker_limit = parse_number(optarg);
+            break;
+        case OPTION_POOLS:
+            r.first.pool_limit = parse_number(optarg);
+            break;
+        case OPTION_THREADS:
+            r.first.thread_limit = parse_number(optarg) - 1;
+            break;
+        case OPTION_DEQUE:
+            r.first.deque = optarg;
+            break;
+        case OPTION_IO:
+            r.first.io = optarg;
+            break;
+        case OPTION_LIMIT:
+            r.limit_s = parse_number(optarg);
+            break;
+        case OPTION_TRIES:
+            r.tries = parse_number(optarg);
+            break;
+        case OPTION_TRACE:
+            r.first.is_traced = true;
+            break;
+        case OPTION_KEEP:
+            r.keeps_going = true;
+            break;
+        case 'h':
+            help();
+            return 0;
+        default:
+            return 2;
+        }
+    if (is_to_shrink)
+        return shrink(&r);
+    return run_seeds(&r);
+}

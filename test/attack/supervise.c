@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Many seeds, one after another; and one seed, made smaller as long as it fails.
+ */
+#include "supervise.h"
+
+#include <time.h>
+
+#define JOBS_MAX 64
+
+static void print_parts_without(const settings *s, uint64_t all, FILE *out)
+{
+    const char *before = " --without ";
+
+    for (unsigned i = 0; i < PART_COUNT; i++)
+        if ((all & ~s->parts) >> i & 1) {
+            fprintf(out, "%s%s", before, part_names[i]);
+            before = ",";
+        }
+}
+
+void print_command(const run *r, const settings *s, FILE *out)
+{
+    uint64_t operations = (1ull << OPERATION_COUNT) - 1, chosen = s->parts & operations;
+    bool is_few = __builtin_popcountll(chosen) < (int)OPERATION_COUNT / 2;
+    const char *before = " --only ";
+
+    fprintf(out, "%s --seed %llu --count 1", r->program, (unsigned long long)s->seed);
+    for (unsigned i = 0; i < OPERATION_COUNT && is_few; i++)
+        if (chosen >> i & 1) {
+            fprintf(out, "%s%s", before, part_names[i]);
+            before = ",";
+        }
+    if (has_part(s, PART_threads))
+        fprintf(out, " --with threads");
+    print_parts_without(s, ((1ull << PART_COUNT) - 1) & ~(is_few ? operations : 0), out);
+    if (s->budget != DEFAULT_BUDGET)
+        fprintf(out, " --budget %u", s->budget);
+    if (s->depth != DEFAULT_DEPTH)
+        fprintf(out, " --depth %u", s->depth);
+    if (s->worker_limit < 1000)
+        fprintf(out, " --workers %u", s->worker_limit);
+    if (s->pool_limit < POOLS_MAX)
+        fprintf(out, " --pools %u", s->pool_limit);
+    if (s->thread_limit < 999)
+        fprintf(out, " --threads %u", s->thread_limit + 1);
+    if (s->deque)
+        fprintf(out, " --deque %s", s->deque);
+    if (s->io)
+        fprintf(out, " --io %s", s->io);
+    fprintf(out, "\n");
+}
+
+/* ---- many seeds ------------------------------------------------------------------------------ */
+
+typedef struct sums {
+    uint64_t programs, failures, counts[PART_COUNT], errors;
+} sums;
+
+static void add_up(sums *all, const trial *t)
+{
+    all->programs++;
+    for (unsigned i = 0; i < PART_COUNT; i++)
+        all->counts[i] += get(&t->b->counts[i]);
+    all->errors += get(&t->b->errors);
+}
+
+static uint64_t sum_of(const sums *all, unsigned from, unsigned to)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = from; i < to; i++)
+        sum += all->counts[i];
+    return sum;
+}
+
+static void print_verdict(const run *r, const sums *all, uint64_t last_seed, double seconds)
+{
+    printf("attack: %llu programs in %.0f s (seeds %llu to %llu), %llu operations, "
+           "%llu calls of the system made to fail, %llu errors returned\n",
+           (unsigned long long)all->programs, seconds, (unsigned long long)r->first.seed,
+           (unsigned long long)last_seed, (unsigned long long)sum_of(all, 0, OPERATION_COUNT),
+           (unsigned long long)sum_of(all, FIRST_FAULT, PART_COUNT),
+           (unsigned long long)all->errors);
+    printf("attack: each kind:");
+    for (unsigned i = 0; i < PART_COUNT; i++)
+        if (all->counts[i])
+            printf(" %s %llu", part_names[i], (unsigned long long)all->counts[i]);
+    printf("\nattack: %s\n", all->failures
+                                 ? "SOME WENT WRONG, see above"
+                                 : "nothing was lost, doubled or leaked, and nothing hung");
+}
+
+static void report(const run *r, const trial *t)
+{
+    printf("\n");
+    trial_print(t, stdout);
+    printf("Repeat it by:\n  ");
+    print_command(r, &t->s, stdout);
+    printf("Make it smaller by --shrink %llu in place of --seed.\n\n",
+           (unsigned long long)t->s.seed);
+    fflush(stdout);
+}
+
+int run_seeds(run *r)
+{
+    static trial trials[JOBS_MAX];
+    const struct timespec moment = {.tv_nsec = 2000000};
+    uint64_t start_ns = filch_now_ns(), told_ns = start_ns, next_seed = r->first.seed;
+    unsigned jobs = r->jobs < JOBS_MAX ? r->jobs : JOBS_MAX, running = 0;
+    bool is_over = false;
+    sums all = {0};
+
+    while (!is_over || running > 0) {
+        uint64_t now_ns = filch_now_ns();
+        is_over |= r->count ? next_seed - r->first.seed >= r->count
+                            : now_ns - start_ns > r->seconds * 1000000000ull;
+        is_over |= all.failures && !r->keeps_going;
+        for (unsigned i = 0; i < jobs; i++) {
+            trial *t = &trials[i];
+            if (!t->child && !is_over) {
+                settings s = r->first;
+                s.seed = next_seed++;
+                trial_start(t, &s);
+                running++;
+                is_over |= r->count && next_seed - r->first.seed >= r->count;
+            } else if (t->child && trial_poll(t, r->limit_s)) {
+                running--;
+                add_up(&all, t);
+                all.failures += trial_has_failed(t);
+                if (trial_has_failed(t))
+                    report(r, t);
+                trial_end(t);
+            }
+        }
+        if (now_ns - told_ns > 30000000000ull) {
+            told_ns = now_ns;
+            printf("attack: %llu programs, %llu operations, %llu failures\n",
+                   (unsigned long long)all.programs,
+                   (unsigned long long)sum_of(&all, 0, OPERATION_COUNT),
+                   (unsigned long long)all.failures);
+            fflush(stdout);
+        }
+        nanosleep(&moment, NULL);
+    }
+    print_verdict(r, &all, next_seed - 1, (double)(filch_now_ns() - start_ns) / 1e9);
+    return all.failures > 0;
+}
+
+/* ---- one seed, smaller ----------------------------------------------------------------------- */
+
+static bool fails(const run *r, const settings *s, FILE *out)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+    bool has_failed = false;
+    trial t;
+
+    for (unsigned i = 0; i < r->tries && !has_failed; i++) {
+        trial_start(&t, s);
+        while (!trial_poll(&t, r->limit_s))
+            nanosleep(&moment, NULL);
+        has_failed = trial_has_failed(&t);
+        if (has_failed && out)
+            trial_print(&t, out);
+        trial_end(&t);
+    }
+    return has_failed;
+}
+
+/* Keep the smaller settings if the program still fails. */
+static bool try_smaller(const run *r, settings *s, const settings *smaller, const char *what)
+{
+    if (!fails(r, smaller, NULL))
+        return false;
+    *s = *smaller;
+    printf("  it also fails without %s\n", what);
+    fflush(stdout);
+    return true;
+}
+
+static bool shrink_number(const run *r, settings *s, unsigned *number, unsigned least,
+                          const char *what)
+{
+    settings old = *s;
+    unsigned now = *number;
+
+    if (now <= least)
+        return false;
+    *number = now > 1000 ? 8 : least + (now - least) / 2;
+    settings smaller = *s;
+    *s = old;
+    return try_smaller(r, s, &smaller, what);
+}
+
+static bool shrink_once(const run *r, settings *s)
+{
+    bool is_smaller = false;
+
+    is_smaller |= shrink_number(r, s, &s->thread_limit, 0, "so many threads");
+    is_smaller |= shrink_number(r, s, &s->pool_limit, 1, "so many pools");
+    is_smaller |= shrink_number(r, s, &s->worker_limit, 1, "so many workers");
+    is_smaller |= shrink_number(r, s, &s->budget, 1, "so many operations");
+    is_smaller |= shrink_number(r, s, &s->depth, 1, "so deep operations");
+    for (unsigned i = PART_COUNT; i-- > 0;) {
+        settings smaller = *s;
+        smaller.parts &= ~(1ull << i);
+        if (has_part(s, (part)i))
+            is_smaller |= try_smaller(r, s, &smaller, part_names[i]);
+    }
+    return is_smaller;
+}
+
+int shrink(run *r)
+{
+    settings s = r->first;
+
+    printf("attack: running seed %llu up to %u times\n", (unsigned long long)s.seed, r->tries);
+    if (!fails(r, &s, stdout)) {
+        printf("attack: it does not fail (--tries runs it more often)\n");
+        return 0;
+    }
+    while (shrink_once(r, &s))
+        ;
+    printf("attack: the smallest program that still fails:\n");
+    fails(r, &s, stdout);
+    printf("Repeat it by:\n  ");
+    print_command(r, &s, stdout);
+    return 1;
+}
