@@ -187,6 +187,18 @@ filch_source *filch_io_source(filch_io *io, filch_worker *worker)
     return source;
 }
 
+/* A worker that could make no source before still has none. If epoll can be made now, it is the
+ * source of this worker from here on: otherwise no thread would see the event. */
+filch_epoll *filch_io_watched_epoll(filch_io *io, filch_worker *worker)
+{
+    filch_epoll *epoll = filch_io_epoll(io);
+    filch_source *source = epoll ? filch_epoll_source(epoll) : NULL;
+
+    if (source && !filch_worker_source(worker))
+        filch_worker_set_source(worker, source);
+    return !source || filch_worker_source(worker) == source ? epoll : NULL;
+}
+
 void filch_io_move_to_thread(filch_frame *f, filch_strand *strand)
 {
     while (strand->worker->is_visited) {

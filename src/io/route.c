@@ -104,7 +104,7 @@ static filch_route choose(launch *l, filch_route last)
                         !filch_op_events(op) || l->epoll_err == -EPERM;
     /* Beside rings, no worker asks epoll. */
     if (!has_to_block && !l->has_ring && last != FILCH_ROUTE_EPOLL) {
-        l->epoll = filch_io_epoll(l->io);
+        l->epoll = filch_io_watched_epoll(l->io, l->strand->worker);
         if (l->epoll)
             return FILCH_ROUTE_EPOLL;
     }
