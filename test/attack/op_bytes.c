@@ -97,9 +97,10 @@ void op_bytes(filch_frame *f, actor *a)
         close(w.out);
     if (receiver.is_thread)
         helper_join(f, &receiver.h);
-    wire_drain(&w);
+    wire_finish(&w);
     if (sender.is_thread)
         helper_join(f, &sender.h);
+    wire_close(&w);
 }
 
 /* ---- several started operations -------------------------------------------------------------- */
@@ -172,7 +173,8 @@ void op_started(filch_frame *f, actor *a)
     helper_join(f, &h);
     for (unsigned i = 0; i < l.count; i++) {
         close(l.wires[i].out);
-        wire_drain(&l.wires[i]);
+        wire_finish(&l.wires[i]);
+        wire_close(&l.wires[i]);
     }
 }
 
@@ -241,7 +243,9 @@ void op_spliced(filch_frame *f, actor *a)
     }
     to.sent = moved;
     close(to.out);
-    wire_drain(&to);
+    wire_finish(&to);
+    wire_close(&to);
     from.received = moved;
-    wire_drain(&from);
+    wire_finish(&from);
+    wire_close(&from);
 }

@@ -84,7 +84,8 @@ void op_local(filch_frame *f, actor *a)
         f = filch_fork(f, check_values, &w[i]);
     }
     CHECK_EQUAL(filch_scope_open(f, &scope, NULL, NULL), 0);
-    spawned = w[0];
+    for (unsigned k = 0; k < COUNT_OF(keys); k++)
+        spawned.values[k] = filch_local_get(f, &keys[k]);
     spawned.a = part_of(a, 1);
     spawned.a.is_cancellable = true;
     spawned.a.is_shielded = false;

@@ -211,9 +211,8 @@ void wire_finish(wire *w)
         FAIL("cannot read what is left: %s", strerror(errno));
 }
 
-void wire_drain(wire *w)
+void wire_close(wire *w)
 {
-    wire_finish(w);
     close(w->in);
     if (w->is_unsure)
         CHECK(w->received >= w->sent);

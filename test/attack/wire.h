@@ -30,8 +30,8 @@ bool wire_receive(filch_frame *f, actor *a, wire *w);
 /* Read what is left by plain system calls, until the sender has closed its end. */
 void wire_finish(wire *w);
 
-/* The same; then close the wire, and check the counts. */
-void wire_drain(wire *w);
+/* Close the wire, and check the counts. Both sides have ended. */
+void wire_close(wire *w);
 
 /* Check bytes that were received, and count them. */
 void wire_check(wire *w, const unsigned char *bytes, size_t count);
