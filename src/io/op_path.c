@@ -76,10 +76,13 @@ ssize_t filch_op_open(filch_op *op)
     int flags = (int)op->flags;
 
     if (op->fd2 < 0) {
-        bool may_wait =
-            !(flags & (O_NONBLOCK | O_PATH | O_DIRECTORY)) &&
-            fstatat(op->fd, op->path, &info, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
-            (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode));
+        bool may_block = !(flags & (O_NONBLOCK | O_PATH | O_DIRECTORY));
+        int follow = flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0;
+        int err = may_block && fstatat(op->fd, op->path, &info, follow) ? -errno : 0;
+        /* The path may lead to a FIFO, and a blocking open of that could not be cancelled. */
+        if (err == -ENOMEM)
+            return err;
+        bool may_wait = may_block && !err && (S_ISREG(info.st_mode) || S_ISFIFO(info.st_mode));
         op->stage = may_wait;
         if (!may_wait)
             return filch_op_call(op);
