@@ -79,6 +79,13 @@ static bool is_for_ring(const launch *l)
            !filch_op_is_for_all(l->op);
 }
 
+/* Without memory for the pool's I/O, a task makes the system call itself, and blocks its worker.
+ * May that call wait for another task, which needs a worker to go on? Such a call is not made. */
+static bool waits_for_others(const filch_op *op)
+{
+    return filch_op_events(op) || filch_op_has(op, FILCH_TRAIT_OPENS);
+}
+
 /* The next route, after `last` has not completed the operation. */
 static filch_route choose(launch *l, filch_route last)
 {
@@ -94,7 +101,9 @@ static filch_route choose(launch *l, filch_route last)
     if (!l->is_prepared)
         prepare(l);
     if (!l->io)
-        return FILCH_ROUTE_CALL;
+        return l->was_tried || filch_op_has(op, FILCH_TRAIT_ONCE | FILCH_TRAIT_TWO_FDS)
+                   ? FILCH_ROUTE_CALL
+                   : FILCH_ROUTE_TRY;
     if (is_for_ring(l))
         return FILCH_ROUTE_URING;
     if (!l->was_tried)
@@ -145,7 +154,7 @@ bool filch_op_launch(filch_frame *f, filch_strand *strand, filch_op *op, uint64_
         switch (route) {
         case FILCH_ROUTE_NONE: /* not a route */
         case FILCH_ROUTE_CALL:
-            op->result = filch_op_call_until(op, deadline_ns);
+            op->result = waits_for_others(op) ? -ENOMEM : filch_op_call_until(op, deadline_ns);
             return false;
         case FILCH_ROUTE_TRY:
             if (filch_op_try_at_once(op))
