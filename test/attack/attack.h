@@ -60,6 +60,7 @@
     X(run)                                                                                         \
     X(submit)                                                                                      \
     X(brief)                                                                                       \
+    X(look)                                                                                        \
     X(thread)                                                                                      \
     X(child)                                                                                       \
     X(scope)                                                                                       \
@@ -88,6 +89,9 @@
     X(started)                                                                                     \
     X(closed)                                                                                      \
     X(spliced)                                                                                     \
+    X(crowd)                                                                                       \
+    X(rivals)                                                                                      \
+    X(waiting)                                                                                     \
     X(tcp)                                                                                         \
     X(stream)                                                                                      \
     X(file)                                                                                        \
@@ -134,6 +138,9 @@ enum {
 extern const char *const part_names[PART_COUNT];
 
 /* ---- what determines a program --------------------------------------------------------------- */
+
+/* A bit for each. */
+_Static_assert(PART_COUNT < 64, "there are too many parts for a word");
 
 typedef struct settings {
     uint64_t seed, parts; /* a bit for each part */

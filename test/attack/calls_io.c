@@ -22,7 +22,6 @@ ssize_t attack_send(int fd, const void *buffer, size_t bytes, int flags);
 ssize_t attack_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t attack_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t attack_splice(int from, off_t *from_at, int to, off_t *to_at, size_t bytes, unsigned flags);
-ssize_t attack_tee(int from, int to, size_t bytes, unsigned flags);
 int attack_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 int attack_accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 int attack_connect(int fd, const struct sockaddr *address, socklen_t length);
@@ -93,11 +92,18 @@ static bool shorten_parts(const struct iovec *parts, int count, struct iovec *fi
     return true;
 }
 
+/* The kernel can be asked not to block on a file. On some other kinds it says that it cannot. */
+static bool may_be_asked(int fd, int flags)
+{
+    struct stat info;
+    return flags & RWF_NOWAIT && fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+}
+
 ssize_t attack_preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
     struct iovec first;
 
-    if (breaks(fd, flags & RWF_NOWAIT, EIO))
+    if (breaks(fd, may_be_asked(fd, flags), EIO))
         return -1;
     bool is_short = shorten_parts(parts, count, &first);
     return preadv2(fd, is_short ? &first : parts, is_short ? 1 : count, offset, flags);
@@ -107,7 +113,7 @@ ssize_t attack_pwritev2(int fd, const struct iovec *parts, int count, off_t offs
 {
     struct iovec first;
 
-    if (breaks(fd, flags & RWF_NOWAIT, fault_below(2) ? ENOSPC : EIO))
+    if (breaks(fd, may_be_asked(fd, flags), fault_below(2) ? ENOSPC : EIO))
         return -1;
     bool is_short = shorten_parts(parts, count, &first);
     return pwritev2(fd, is_short ? &first : parts, is_short ? 1 : count, offset, flags);
@@ -143,11 +149,6 @@ ssize_t attack_splice(int from, off_t *from_at, int to, off_t *to_at, size_t byt
     return breaks(from, false, ENOMEM)
                ? -1
                : splice(from, from_at, to, to_at, shorten(from, bytes), flags);
-}
-
-ssize_t attack_tee(int from, int to, size_t bytes, unsigned flags)
-{
-    return breaks(from, false, ENOMEM) ? -1 : tee(from, to, bytes, flags);
 }
 
 int attack_poll(struct pollfd *fds, nfds_t count, int timeout_ms)

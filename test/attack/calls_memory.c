@@ -116,6 +116,11 @@ void attack___sched_cpufree(cpu_set_t *set)
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
+/* The mapping that this thread made last, until it is advised on or unmapped; and how much of it is
+ * left. */
+static _Thread_local char *last_mapping;
+static _Thread_local size_t last_bytes, last_left;
+
 void *attack_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     if (fault_strikes(PART_mapping)) {
@@ -123,18 +128,30 @@ void *attack_mmap(void *at, size_t bytes, int protection, int flags, int fd, off
         return MAP_FAILED;
     }
     void *mapping = mmap(at, bytes, protection, flags, fd, offset);
-    if (mapping != MAP_FAILED)
+    if (mapping != MAP_FAILED) {
         fault_count_mapped((long)bytes);
+        last_mapping = mapping;
+        last_bytes = last_left = bytes;
+    }
     return mapping;
 }
 
-/* munmap of a part of a mapping can fail. But then the mapping stays, and no count is exact. */
+/* Unmapping a part of a mapping fails if the kernel has no room for one more mapping. Unmapping all
+ * of it does not, and then parts may be gone before. */
 int attack_munmap(void *at, size_t bytes)
 {
-    int result = munmap(at, bytes);
+    bool is_last = last_mapping && (char *)at >= last_mapping &&
+                   (char *)at + bytes <= last_mapping + last_bytes;
+    bool is_part = is_last && bytes < last_bytes;
 
-    if (result == 0)
-        fault_count_mapped(-(long)bytes);
+    if (is_part && fault_strikes(PART_mapping))
+        return FAULT_ERROR(ENOMEM);
+    int result = munmap(at, bytes);
+    if (result == 0) {
+        fault_count_mapped(-(long)(is_last && !is_part ? last_left : bytes));
+        last_left -= is_part ? bytes : 0;
+        last_mapping = is_part ? last_mapping : NULL;
+    }
     return result;
 }
 
@@ -146,6 +163,7 @@ int attack_mprotect(void *at, size_t bytes, int protection)
 /* An old kernel, or a lack of memory for page tables. */
 int attack_madvise(void *at, size_t bytes, int advice)
 {
+    last_mapping = NULL;
     return fault_strikes(PART_advice) ? FAULT_ERROR(EINVAL, ENOMEM, EAGAIN)
                                       : madvise(at, bytes, advice);
 }

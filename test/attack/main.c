@@ -93,8 +93,9 @@ static uint64_t parts_left_out(void)
     /* Until a pool whose threads cannot start is created with an error. */
     uint64_t parts = 1ull << PART_threads;
 
-    /* ThreadSanitizer does not support the child of a fork() with several threads. */
-    if (ATTACK_TSAN)
+    /* In the child of a fork() with several threads, ThreadSanitizer does not work, and
+     * AddressSanitizer may wait for a lock of its allocator that another thread held. */
+    if (ATTACK_TSAN || ATTACK_ASAN)
         parts |= 1ull << PART_child;
     return parts;
 }

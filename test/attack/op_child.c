@@ -9,6 +9,7 @@
 #include "attack.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define RAN 17 /* the exit code of a child in which all went well */
@@ -42,6 +43,8 @@ static void use_pool(filch_frame *f, filch_pool *pool, actor *a)
 
 static void be_child(filch_frame *f, actor *a)
 {
+    /* The thread that forked waits for this process, or lives as long as the pool. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     a->is_inside = a->is_forked = true;
     a->is_cancellable = a->is_shielded = false;
     for (unsigned i = 0; i < the_world.pool_count; i++) {

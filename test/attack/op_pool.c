@@ -137,6 +137,15 @@ static void on_stop(void *context, unsigned worker_index)
     add(&((hooks *)context)->stopped, 1);
 }
 
+/* A task cannot wait for the end of its own pool. */
+static void wait_for_itself(filch_frame *f, void *pool)
+{
+    (void)f;
+    keep();
+    CHECK_EQUAL(filch_pool_wait(pool), -EDEADLK);
+    CHECK_EQUAL(filch_pool_destroy(pool), -EDEADLK);
+}
+
 void op_brief(filch_frame *f, actor *a)
 {
     static const size_t capacities[] = {0, 0, 1, 2, 3, 100};
@@ -149,6 +158,7 @@ void op_brief(filch_frame *f, actor *a)
         .victim = (filch_victim_policy)below(a, FILCH_VICTIM_FIRST + 1),
         .spin = (filch_spin_policy)below(a, FILCH_SPIN_POWER + 1),
         .pin = one_in(a, 4),
+        .report_overflow = one_in(a, 4),
         .on_start = on_start,
         .on_stop = on_stop,
         .hook_context = &h,
@@ -169,11 +179,39 @@ void op_brief(filch_frame *f, actor *a)
     inner.is_inside = true;
     promise();
     CHECK_EQUAL(filch_run(pool, act_run, &inner), 0);
+    filch_scope open;
+    CHECK_EQUAL(filch_scope_open(NULL, &open, pool, NULL), 0);
+    CHECK_EQUAL(filch_pool_destroy(pool), -EBUSY);
+    CHECK_EQUAL(filch_scope_close(NULL, &open), 0);
+    promise();
+    CHECK_EQUAL(filch_run(pool, wait_for_itself, pool), 0);
     inner = part_of(a, 1);
     inner.is_inside = true;
     submit_batch(f, &inner, pool);
     CHECK_EQUAL(filch_pool_destroy(pool), 0);
     CHECK_EQUAL(get(&h.started), get(&h.stopped));
+}
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+/* From any thread, while the pool works. */
+void op_look(filch_frame *f, actor *a)
+{
+    filch_pool *pool = some_pool(a);
+    filch_counters sum = {.size = sizeof sum}, one = {.size = sizeof one};
+    unsigned worker_count = filch_pool_worker_count(pool);
+    const char *way = filch_pool_io(pool);
+
+    (void)f;
+    CHECK(way || the_world.may_lack_memory);
+    CHECK_EQUAL(filch_pool_counters(pool, &sum), 0);
+    CHECK_EQUAL(filch_worker_counters(pool, worker_count - 1, &one), 0);
+    CHECK_EQUAL(filch_worker_counters(pool, worker_count, &one), -EINVAL);
+    FILE *out = fopen("/dev/null", "w");
+    if (!out)
+        return;
+    CHECK_EQUAL(filch_pool_dump(pool, out), 0);
+    fclose(out);
 }
 
 /* ---- plain threads --------------------------------------------------------------------------- */

@@ -54,6 +54,18 @@ static int run_member(filch_frame *f, void *arg)
     return m->result;
 }
 
+/* Spawn from a plain thread, while the owner and the tasks do. */
+static void spawn_from_thread(filch_frame *f, void *arg)
+{
+    family *all = arg;
+    const actor none = {.state = 0};
+
+    for (unsigned i = 0; i < 5; i++)
+        if (ok(f, &none, filch_scope_spawn_copy(f, &all->scope, run_grandchild, &all, sizeof all),
+               all->may_cancel ? MAY_END : 0))
+            add(&all->grandchildren, 1);
+}
+
 static void cancel_from_thread(filch_frame *f, void *scope)
 {
     (void)f;
@@ -98,7 +110,8 @@ static void live(filch_frame *f, actor *a, unsigned limit)
                                    .task_limit = limit,
                                    .cancel_on_error = one_in(a, 2)};
     filch_pool *pool = f && (!is_elsewhere || a->is_inside) ? NULL : some_pool(a);
-    helper canceller;
+    bool has_spawner = !limit && one_in(a, 6);
+    helper canceller, spawner;
 
     /* Such an actor's pool is not known here, and only a task's own pool may be used. */
     if (!f && a->is_inside) {
@@ -126,10 +139,14 @@ static void live(filch_frame *f, actor *a, unsigned limit)
     bool has_thread = is_to_cancel && one_in(a, 4);
     if (has_thread)
         helper_start(&canceller, cancel_from_thread, &all->scope);
+    if (has_spawner)
+        helper_start(&spawner, spawn_from_thread, all);
     actor own = part_of(a, 2);
     act(f, &own);
     if (has_thread)
         helper_join(f, &canceller);
+    if (has_spawner)
+        helper_join(f, &spawner);
     int err = filch_scope_close(f, &all->scope);
     /* A task that got no memory may have cancelled the scope, and its error may come later. */
     check_end(f, a, all, &options, err);
