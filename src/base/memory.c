@@ -50,10 +50,15 @@ void *filch_map_aligned(size_t bytes_below, size_t bytes_above, size_t alignment
     size_t offset = -((uintptr_t)reserved + bytes_below) & (alignment - 1);
     char *low = reserved + offset;
     char *high = low + bytes;
-    if ((offset > 0 && munmap(reserved, offset)) || munmap(high, alignment - offset)) {
-        /* The kernel had merged our mapping with its neighbours, and has no room to split it again.
-         * Unmapping the whole range may still succeed. */
+    /* An error: the kernel had merged our mapping with its neighbours, and has no room to split it
+     * again. Unmapping all that is left may still succeed. No more than that: once the part below
+     * is gone, another thread may have a mapping there. */
+    if (offset > 0 && munmap(reserved, offset)) {
         munmap(reserved, reserved_bytes);
+        return NULL;
+    }
+    if (munmap(high, alignment - offset)) {
+        munmap(low, reserved_bytes - offset);
         return NULL;
     }
 
