@@ -137,18 +137,18 @@ void *attack_mmap(void *at, size_t bytes, int protection, int flags, int fd, off
 }
 
 /* Unmapping a part of a mapping fails if the kernel has no room for one more mapping. Unmapping all
- * of it does not, and then parts may be gone before. */
+ * that is left of it does not. */
 int attack_munmap(void *at, size_t bytes)
 {
     bool is_last = last_mapping && (char *)at >= last_mapping &&
                    (char *)at + bytes <= last_mapping + last_bytes;
-    bool is_part = is_last && bytes < last_bytes;
+    bool is_part = is_last && bytes < last_left;
 
     if (is_part && fault_strikes(PART_mapping))
         return FAULT_ERROR(ENOMEM);
     int result = munmap(at, bytes);
     if (result == 0) {
-        fault_count_mapped(-(long)(is_last && !is_part ? last_left : bytes));
+        fault_count_mapped(-(long)bytes);
         last_left -= is_part ? bytes : 0;
         last_mapping = is_part ? last_mapping : NULL;
     }
