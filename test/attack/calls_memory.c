@@ -186,10 +186,12 @@ int attack_pthread_setname_np(pthread_t thread, const char *name)
     return fault_strikes(PART_settings) ? ENOENT : pthread_setname_np(thread, name);
 }
 
+/* The kernel may know more CPUs than a small set has room for. */
 int attack_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set)
 {
-    return fault_strikes_some(PART_settings) ? FAULT_ERROR(EINVAL)
-                                             : sched_getaffinity(process, bytes, set);
+    bool is_small = bytes < 2 * sizeof(cpu_set_t);
+    return is_small && fault_strikes(PART_settings) ? FAULT_ERROR(EINVAL)
+                                                    : sched_getaffinity(process, bytes, set);
 }
 
 int attack_sigaltstack(const stack_t *stack, stack_t *old)
