@@ -38,9 +38,12 @@ static void shut_oldest(http_room *room)
     }
 }
 
-/* Under the mutex: wait for room, without the mutex. */
+/* Under the mutex: wait for room, without the mutex. Connections that were closed made room, which
+ * this task has taken, or finds when it looks again. Until then no further one is shut down. */
 static int await_room(filch_frame *f, http_room *room)
 {
+    room->leaving -= room->left_count;
+    room->left_count = 0;
     room->wanted++;
     shut_oldest(room);
     filch_event_reset(&room->left);
@@ -70,7 +73,7 @@ void http_room_leave(http_room *room, const http_place *place)
 {
     pthread_mutex_lock(&room->mutex);
     room->open--;
-    room->leaving -= place->is_shut;
+    room->left_count += place->is_shut;
     filch_event_set(&room->left);
     pthread_mutex_unlock(&room->mutex);
 }

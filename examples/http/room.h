@@ -30,10 +30,11 @@ struct http_place {
 typedef struct http_room {
     pthread_mutex_t mutex;
     http_place *oldest, *newest;
-    unsigned open;    /* connections */
-    unsigned leaving; /* of these, shut down by us and not yet closed */
-    unsigned wanted;  /* tasks that wait for room */
-    filch_event left; /* a connection was closed */
+    unsigned open;       /* connections */
+    unsigned leaving;    /* shut down by us, and their room is not taken yet */
+    unsigned left_count; /* of these, closed since a task last waited for room */
+    unsigned wanted;     /* tasks that wait for room */
+    filch_event left;    /* a connection was closed */
 } http_room;
 
 #define HTTP_ROOM_INIT                                                                             \
