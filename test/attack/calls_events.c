@@ -92,6 +92,9 @@ static int error_of(long number, const long *arg)
         return fault_strikes(PART_advice) ? EINVAL : 0;
     case SYS_rt_tgsigqueueinfo:
         return fault_strikes_some(PART_settings) ? EAGAIN : 0;
+    case SYS_process_vm_readv: /* refused by a container */
+        return fault_strikes(PART_settings) ? EPERM : 0;
+    case SYS_write: /* memory that a dump reads */
     case SYS_gettid:
         return 0;
     default:

@@ -90,8 +90,7 @@ static uint64_t parse_parts(char *text)
 /* Not in a run unless asked for. */
 static uint64_t parts_left_out(void)
 {
-    /* Until a pool whose threads cannot start is created with an error. */
-    uint64_t parts = 1ull << PART_threads;
+    uint64_t parts = 0;
 
     /* In the child of a fork() with several threads, ThreadSanitizer does not work, and
      * AddressSanitizer may wait for a lock of its allocator that another thread held. */
