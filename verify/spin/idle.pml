@@ -11,7 +11,8 @@
  *   no wake-up is lost              the only end is the one where all sleep and all tasks were run:
  *                                   the thread from outside waits for it, and no other thread helps
  *   no task waits for a sleeper     any task may run while there is work in a queue and an idle
- *                                   worker to take it; if that worker sleeps on, all ends there
+ *                                   worker to take it; if that worker sleeps on, or its thread is
+ *                                   not started, all ends there
  *   a private task is asked for     the same with -DASKED, for tasks that are private to a strand
  *                                   that no worker has asked
  *   every task is run, all sleep    `ltl quiet`, under weak fairness
@@ -60,32 +61,9 @@ byte submitted, forks_left = FORKS, done_count;
 #define slot_id(s, i) ((s - 1) * FORKS + i)
 #define my_newest slot[slot_id(mine, newest)]
 #define public_count(s) (strand[s].split - strand[s].tail)
-#define idle_count (sleep.searchers + sleep.sleepers)
+#define idle_count (sleep.searchers + sleep.sleepers + vacant.sleepers)
 
 /* An inline is a function of the same name. For an early return it is a loop, left by break. */
-
-/* ---- src/worker/pool.c ----------------------------------------------------------------------- */
-
-inline filch_pool_notify()
-{
-    do
-    :: coarse {
-           filch_sleep_pop(sleep, SEARCHING, true);
-           if
-           :: seat == NONE -> break
-           :: else
-           fi
-       };
-       if /* call */
-       :: filch_seat_call(CALLED)
-       :: d_step { /* pthread_create */
-              !has_thread[seat - 1] -> has_thread[seat - 1] = true;
-              seat = NONE
-          }
-       fi;
-       break
-    od
-}
 
 /* ---- src/fork/fork.c ------------------------------------------------------------------------- */
 
@@ -102,7 +80,7 @@ inline serve(count)
                fi
            };
            if
-           :: idle_count > public_count(mine) -> my.armed = true;
+           :: filch_pool_idle_count > public_count(mine) -> my.armed = true;
               break
            :: else -> my.armed = false /* filch_split_answer: the limits, then the exchange */
            fi
@@ -359,7 +337,7 @@ inline stop_searching()
            :: true -> was_last = false;
               break
 #endif
-           :: !was_last || sleep.sleepers == 0 -> was_last = false;
+           :: !was_last || filch_pool_sleeper_count == 0 -> was_last = false;
               break
            :: else -> was_last = false
            fi
@@ -473,17 +451,21 @@ inline go_to_bed()
     filch_pool_notify_if_work();
 #endif
 #endif
-    filch_seat_sleep(is_ended)
 }
 
 active [WORKERS] proctype filch_worker_main()
 {
     byte mine, follow, victim, asks, k;
-    bool searching, is_published, was_asked, found, was_last, is_ended;
+    bool searching, is_published, was_asked, found, is_ended;
     SLEEP_LOCALS;
 
 end_not_started:
-    has_thread[_pid];
+    is_started[_pid];
+    if
+    :: _pid == 0 -> goto asleep /* starts_in_bed */
+    :: else
+    fi;
+called:
     searching = true;
 look:
     atomic {
@@ -522,18 +504,18 @@ search: /* another round, which asks, or the time is up */
     :: goto sleeps
     fi;
 rest:
-    atomic { /* filch_sleep_search; with up to three workers the limit is 1 */
+    atomic {
+        filch_sleep_search(sleep, 1, searching);
         if
-        :: sleep.searchers < 1 -> sleep.searchers++;
-           searching = true;
-           goto look
+        :: searching -> goto look
         :: else
         fi
     };
 sleeps:
     go_to_bed();
-    searching = true;
-    goto look
+asleep:
+    filch_seat_sleep(is_ended);
+    goto called
 }
 
 /* Calls filch_submit. */
@@ -541,7 +523,10 @@ active proctype outside()
 {
     SLEEP_LOCALS;
 
-    d_step { reset_seats() };
+    d_step {
+        reset_seats();
+        filch_pool_start_first()
+    };
     do
     :: submitted < JOBS ->
 #ifdef BUG_NOTIFY_BEFORE_INJECT
@@ -559,7 +544,7 @@ active proctype outside()
     done_count == JOBS + FORKS - forks_left
 }
 
-#define is_in_bed(w) (in_futex[w] || !has_thread[w])
+#define is_in_bed(w) (in_futex[w] || !is_started[w])
 
 ltl quiet {
     <>[] (submitted == JOBS && done_count == JOBS + FORKS - forks_left && is_in_bed(0) &&

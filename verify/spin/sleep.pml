@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sleep word, the seats and their beds, function by function as in src/sleep/sleep.c.
+ * The sleep word, the seats and their beds, function by function as in src/sleep/sleep.c, and how
+ * workers are woken or started, as in src/worker/wake.c.
  *
  * All other models include it. They define WORKERS, and POOL_IS_THERE, which must hold at every
  * access to the pool. Processes 0 .. WORKERS-1 are the threads of the seats; the others come from
  * outside.
+ *
+ * The first thread is there from the beginning, and begins in its bed. The others begin when they
+ * are started. With -DTHREADS_FAIL each of these starts may fail, FAILURES times in all. Then a
+ * process of the model ends the time in which starts are put off.
  *
  * A step, d_step or atomic, is one access to memory that other processes may write, with all that
  * its process does alone before the next. A loop that reads one word and swaps it is one step: a
@@ -26,22 +31,27 @@ typedef Word { /* filch_sleep.word */
     byte top
 }
 
-Word sleep;                 /* pool->sleep */
+Word sleep, vacant;         /* pool->sleep, pool->vacant */
 byte next[WORKERS];         /* filch_seat.next */
 mtype bed[WORKERS] = EMPTY; /* filch_seat.bed */
 bool in_futex[WORKERS];     /* the kernel's list of sleepers on the bed */
 bool has_thread[WORKERS];   /* filch_worker.has_thread */
+bool is_started[WORKERS];   /* pthread_create was called, with success */
 bool on_stack[WORKERS];     /* for assertions: on one stack at most, and taken by one process */
 
 #define SEARCHING 1 /* enum filch_sleep_role */
 #define RUNNING 0
 
-/* The registers of a process in filch_sleep_pop and its callers. */
+/* The registers of a process in the functions below. */
 #ifdef FINE
-#define SLEEP_LOCALS byte seat, seen_searchers, seen_sleepers, seen_top, below
+#define SLEEP_LOCALS                                                                               \
+    byte seat, seen_searchers, seen_sleepers, seen_top, below;                                     \
+    bool was_last, was_started
 #define coarse /* a step that -DFINE takes apart */
 #else
-#define SLEEP_LOCALS byte seat
+#define SLEEP_LOCALS                                                                               \
+    byte seat;                                                                                     \
+    bool was_last, was_started
 #define coarse atomic
 #endif
 
@@ -50,6 +60,16 @@ bool on_stack[WORKERS];     /* for assertions: on one stack at most, and taken b
 #else
 #define raise_epoch(word) word.fresh = 0
 #endif
+
+/* With up to three workers the limit is 1. The answer goes to `is_counted`. */
+inline filch_sleep_search(word, limit, is_counted)
+{
+    d_step {
+        POOL_IS_THERE;
+        is_counted = (word.searchers < limit);
+        word.searchers = word.searchers + is_counted
+    }
+}
 
 inline filch_sleep_found(word, was_last)
 {
@@ -184,12 +204,12 @@ end_asleep:
     od
 }
 
-/* Wake the thread of `seat`, which was taken off the stack, if the seat has one. */
+/* Wake the thread of `seat`, which was taken off the stack. Blocks if there is no such seat. */
 inline filch_seat_call(how)
 {
     if
     :: d_step {
-           has_thread[seat - 1] && bed[seat - 1] == ASLEEP -> POOL_IS_THERE;
+           seat != NONE && bed[seat - 1] == ASLEEP -> POOL_IS_THERE;
            bed[seat - 1] = how
        };
        d_step { /* filch_futex_wake; it may come late and end the next sleep */
@@ -199,7 +219,7 @@ inline filch_seat_call(how)
            seat = NONE
        }
     :: d_step {
-           has_thread[seat - 1] && bed[seat - 1] != ASLEEP -> POOL_IS_THERE;
+           seat != NONE && bed[seat - 1] != ASLEEP -> POOL_IS_THERE;
            assert(bed[seat - 1] == EMPTY); /* a seat is called at most once */
            bed[seat - 1] = how;
            seat = NONE
@@ -207,16 +227,150 @@ inline filch_seat_call(how)
     fi
 }
 
-/* In pool.c. All workers sleep, and none has a thread. */
+/* ---- src/worker/wake.c ----------------------------------------------------------------------- */
+
+/* worker->next of `seat`: only waits.pml hands strands over. */
+#ifndef set_next
+#define set_next(strand) skip
+#endif
+
+#ifdef THREADS_FAIL
+#ifndef FAILURES
+#define FAILURES 2
+#endif
+byte failures_left = FAILURES;
+bool is_put_off; /* pool->retry_ns is in the future */
+#define startable_count (is_put_off -> 0 : vacant.sleepers)
+#else
+#define startable_count vacant.sleepers
+#endif
+
+#ifdef BUG_VACANT_NOT_COUNTED
+#define filch_pool_sleeper_count sleep.sleepers
+#else
+#define filch_pool_sleeper_count (sleep.sleepers + startable_count)
+#endif
+#define filch_pool_idle_count (sleep.searchers + sleep.sleepers + startable_count)
+
+/* The answer goes to `was_started`. */
+inline start_vacant(strand)
+{
+    coarse {
+        filch_sleep_pop(vacant, RUNNING, false);
+        if
+        :: seat != NONE -> set_next(strand)
+        :: else
+        fi
+    };
+    if
+    :: seat == NONE
+#ifdef BUG_THREAD_NOTED_LATE
+    :: d_step { seat != NONE -> is_started[seat - 1] = true };
+       d_step {
+           has_thread[seat - 1] = true;
+#else
+    :: d_step { /* start; only the holder of the seat reads has_thread */
+           seat != NONE -> POOL_IS_THERE;
+           has_thread[seat - 1] = true;
+           is_started[seat - 1] = true;
+#endif
+           was_started = true;
+           seat = NONE
+       }
+#ifdef THREADS_FAIL
+       ;
+       d_step { /* failed_starts, retry_ns */
+           POOL_IS_THERE;
+           is_put_off = false
+       }
+    :: atomic {
+           seat != NONE && failures_left > 0 -> POOL_IS_THERE;
+           failures_left--;
+           is_put_off = true /* put_off */
+       };
+#ifndef BUG_FAILED_START_KEEPS_SEAT
+       filch_sleep_push(vacant, seat - 1, RUNNING);
+#endif
+       filch_pool_gave_seat();
+       seat = NONE
+#endif
+    fi
+}
+
+inline filch_pool_notify()
+{
+    do
+    :: filch_sleep_pop(sleep, SEARCHING, true);
+       if
+       :: filch_seat_call(CALLED);
+          break
+       :: atomic { seat == NONE && startable_count == 0 -> POOL_IS_THERE };
+          break
+       :: coarse {
+              seat == NONE && startable_count > 0;
+              filch_sleep_search(sleep, 1, was_started) /* for now: was it counted? */
+          };
+          if
+          :: !was_started -> break
+          :: else -> was_started = false
+          fi
+       fi;
+#ifdef BUG_STARTED_NOT_COUNTED
+       filch_sleep_found(sleep, was_last);
+       was_last = false;
+#endif
+       start_vacant(NONE);
+       if
+       :: was_started -> was_started = false;
+          break
+       :: else -> filch_sleep_found(sleep, was_last);
+          was_last = false;
+#ifdef BUG_NO_LOOK_AFTER_FAILED_START
+          break
+#endif
+       fi
+    od
+}
+
+/* The start succeeds: otherwise there is no pool. */
+inline filch_pool_start_first()
+{
+    has_thread[0] = true;
+    is_started[0] = true;
+    on_stack[0] = true;
+    sleep.top = 1;
+    sleep.sleepers = 1
+}
+
+/* ---- src/worker/pool.c ----------------------------------------------------------------------- */
+
+/* All seats but the first are vacant. */
 inline reset_seats()
 {
     seat = WORKERS;
     do
-    :: seat > 0 -> seat--;
-       next[seat] = sleep.top;
-       sleep.top = seat + 1;
-       on_stack[seat] = true
+    :: seat > 1 -> seat--;
+       next[seat] = vacant.top;
+       vacant.top = seat + 1;
+       on_stack[seat] = true;
+       vacant.sleepers++
     :: else -> break
     od;
-    sleep.sleepers = WORKERS
+    seat = NONE
+}
+
+/* For models that begin later: all threads were started, and sleep. */
+inline start_others()
+{
+    next[0] = vacant.top;
+    sleep.sleepers = WORKERS;
+    vacant.top = NONE;
+    vacant.sleepers = 0;
+    seat = WORKERS;
+    do
+    :: seat > 0 -> seat--;
+       has_thread[seat] = true;
+       is_started[seat] = true
+    :: else -> break
+    od
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From submit to destroy: src/worker/pool.c, with the loop of src/worker/steps.h. Names are those
+ * From submit to destroy: src/worker/outside.c, pool.c and the loop in worker.c. Names are those
  * of the code, without filch_worker_ and filch_pool_.
  *
  * The main thread submits SUBMITS tasks, which submit NESTED more between them. SUBMITTERS other
@@ -9,7 +9,8 @@
  * and the guests are in filch_run or have been.
  *
  * The task of a guest may fork one child, which a worker may steal. Then the guest leaves, and the
- * thief resumes its strand. With -DTHREADS_FAIL any thread may fail to start. The model checks:
+ * thief resumes its strand. With -DTHREADS_FAIL each thread but the first may fail to start. Then
+ * time passes until the next attempt. The model checks:
  *
  *   destroy returns, and so do all      there is no other end; and `ltl ends`, under weak fairness
  *   no use, no task after the pool      POOL_IS_THERE, at every access; is_freed is set last
@@ -49,7 +50,6 @@ mtype = { FREE, PENDING, TAKEN, AWAITED, DONE }; /* a child's slot, and, without
 #define CHILD 20
 #define STRAND 30
 
-Word vacant;                                        /* pool->vacant */
 /* pool->inject; its lock is never held between steps */
 chan inject = [SUBMITS + NESTED + GUESTS + SUBMITTERS] of { byte };
 byte shown[WORKERS];                                /* filch_worker.strand: whose job it runs */
@@ -60,60 +60,37 @@ bool job_futex[GUESTS + 1];
 byte pending;                                       /* pool->pending, and its mark: */
 bool is_awaited;                                    /* FILCH_POOL_AWAITED */
 byte pending_futex;                                 /* a bit for each process */
-byte stopping, thread_count;                        /* pool->stopping, pool->thread_count */
+byte stopping;                                      /* pool->stopping */
 bool stopping_futex;
 
 byte nested_left = NESTED, guests_in, submitters_out, waiters_out;
 byte queued_or_running;
-bool is_started[WORKERS], is_ended[WORKERS];
+bool is_ended[WORKERS];
 bool job_is_there[GUESTS + 1];
 
 /* An inline is a function of the same name. For an early return it is a loop, left by break. */
 
 #define LOCALS                                                                                     \
     byte mine, follow, k;                                                                          \
-    bool found, was_last;                                                                          \
+    bool found;                                                                                    \
     SLEEP_LOCALS
 
-/* ---- src/worker/pool.c: waking --------------------------------------------------------------- */
+/* ---- src/worker/pool.c: a seat was given back ------------------------------------------------ */
 
-inline filch_pool_notify()
+inline filch_pool_gave_seat()
 {
-    do
-    :: coarse {
-           filch_sleep_pop(sleep, SEARCHING, true);
-           if
-           :: seat == NONE -> break
-           :: else
-           fi
+    if
+    :: atomic { stopping != 0 -> POOL_IS_THERE };
+       atomic {
+           POOL_IS_THERE;
+           stopping++
        };
-       if /* call */
-       :: filch_seat_call(CALLED);
-          break
-       :: atomic {
-              !has_thread[seat - 1] -> has_thread[seat - 1] = true;
-              thread_count++
-          };
-          if /* pthread_create */
-          :: atomic {
-                 is_started[seat - 1] = true;
-                 seat = NONE
-             };
-             break
-#ifdef THREADS_FAIL
-          :: atomic {
-                 thread_count--;
-                 has_thread[seat - 1] = false
-             };
-             filch_sleep_found(sleep, was_last);
-             filch_sleep_push(vacant, seat - 1, RUNNING);
-             was_last = false;
-             seat = NONE
-#endif
-          fi
-       fi
-    od
+       stopping_futex = false /* filch_futex_wake: needs only the address */
+    :: else
+    fi
 }
+
+/* ---- src/worker/look.c ----------------------------------------------------------------------- */
 
 inline look_everywhere()
 {
@@ -145,8 +122,7 @@ inline filch_pool_notify_if_work()
     fi
 }
 
-/* ---- src/worker/outside.c: pending jobs
- * ------------------------------------------------------------ */
+/* ---- src/worker/outside.c: pending jobs ------------------------------------------------------ */
 
 inline filch_pool_begin()
 {
@@ -200,8 +176,7 @@ inline finish_job(g)
     od
 }
 
-/* run_job for a job of filch_submit. A task that submits another leaves visit_if_no_threads to its
- * runner, which looks at the queue again. */
+/* run_job for a job of filch_submit. */
 inline run_submitted()
 {
 #ifdef BUG_END_BEFORE_TASK
@@ -331,35 +306,34 @@ inline stop_searching()
 {
     filch_sleep_found(sleep, was_last);
     if
-    :: was_last && sleep.sleepers > 0 -> was_last = false;
+    :: was_last && filch_pool_sleeper_count > 0 -> was_last = false;
        filch_pool_notify_if_work()
     :: else -> was_last = false
     fi
 }
 
-/* ---- src/worker/outside.c ------------------------------------------------------------ */
+/* ---- src/worker/outside.c -------------------------------------------------------------------- */
 
+/* The first half of visit. A guest takes a vacant seat, if there is one. */
 inline take_seat()
 {
-#ifdef THREADS_FAIL
     filch_sleep_pop(vacant, RUNNING, false);
     is_vacant = (seat != NONE);
     if
     :: seat == NONE -> filch_sleep_pop(sleep, RUNNING, false)
     :: else
     fi;
-#else
-    filch_sleep_pop(sleep, RUNNING, false);
-#endif
     own = seat;
     seat = NONE
 }
 
-inline give_seat()
+inline give_seat_back()
 {
 #ifndef BUG_SEAT_IS_KEPT
     if
+#ifndef BUG_GUEST_MIXES_STACKS
     :: is_vacant -> filch_sleep_push(vacant, own - 1, RUNNING)
+#endif
     :: else -> filch_sleep_push(sleep, own - 1, RUNNING)
     fi;
 #endif
@@ -367,38 +341,6 @@ inline give_seat()
     is_vacant = false;
 #ifndef BUG_GUEST_LEAVES_QUIETLY
     filch_pool_notify_if_work()
-#endif
-}
-
-/* If no thread can be started, threads from outside do the work. */
-inline visit_if_no_threads()
-{
-#if defined(THREADS_FAIL) && !defined(BUG_NOBODY_VISITS)
-    if
-    :: atomic { thread_count == 0 -> POOL_IS_THERE };
-       do
-       :: atomic { sleep.sleepers == 0 && len(inject) > 0 -> POOL_IS_THERE };
-          take_seat();
-          if
-          :: own == NONE -> break
-          :: else -> /* filch_worker_visit without a job */
-             find();
-             do
-             :: mine != NONE -> run_found(own - 1);
-                find()
-             :: else -> break
-             od;
-             give_seat();
-#ifdef BUG_VISITS_ONCE
-             break
-#endif
-          fi
-       :: else -> break
-       od
-    :: else
-    fi
-#else
-    skip
 #endif
 }
 
@@ -410,8 +352,7 @@ inline filch_pool_inject(id)
         inject!id;
         queued_or_running++
     };
-    filch_pool_notify();
-    visit_if_no_threads()
+    filch_pool_notify()
 }
 
 inline filch_submit()
@@ -503,7 +444,7 @@ inline stop_threads()
     :: seen_stopping = stopping;
        do
        :: filch_sleep_pop(sleep, RUNNING, false);
-#if defined(THREADS_FAIL) && !defined(BUG_VACANT_NOT_TAKEN)
+#ifndef BUG_VACANT_NOT_TAKEN
           if
           :: seat == NONE -> filch_sleep_pop(vacant, RUNNING, false)
           :: else
@@ -513,8 +454,8 @@ inline stop_threads()
           :: seat == NONE -> break
           :: else -> seat_count++;
              if
-             :: filch_seat_call(ENDED)
-             :: !has_thread[seat - 1] -> seat = NONE
+             :: has_thread[seat - 1] -> filch_seat_call(ENDED)
+             :: else -> seat = NONE
              fi
           fi
        od;
@@ -550,6 +491,11 @@ active [WORKERS] proctype filch_worker_main()
 
 end_not_started:
     is_started[_pid];
+    if
+    :: _pid == 0 -> goto asleep /* starts_in_bed */
+    :: else
+    fi;
+called:
     searching = true;
 look:
     atomic {
@@ -566,12 +512,10 @@ work:
     run_found(_pid);
     goto look;
 rest:
-    atomic { /* filch_sleep_search */
-        POOL_IS_THERE;
+    atomic {
+        filch_sleep_search(sleep, 1, searching);
         if
-        :: sleep.searchers < 1 -> sleep.searchers++;
-           searching = true;
-           goto look
+        :: searching -> goto look
         :: else
         fi
     };
@@ -583,34 +527,30 @@ sleeps:
     fi;
 #endif
 #ifdef BUG_STOPPING_READ_EARLY
-    found = (stopping != 0);
+    ends = (stopping != 0);
 #endif
     filch_sleep_push(sleep, _pid, searching);
     searching = false;
-#ifdef BUG_STOPPING_READ_EARLY
-    if
-    :: found -> found = false;
-#else
     filch_pool_notify_if_work();
+#if defined(BUG_STOPPING_READ_EARLY)
     if
-    :: atomic { stopping != 0 -> POOL_IS_THERE };
-#endif
-#ifdef BUG_ENDS_OUT_OF_BED
-       goto end;
-#endif
-#ifndef BUG_DESTROYER_NOT_TOLD
-       atomic {
-           POOL_IS_THERE;
-           stopping++
-       };
-       stopping_futex = false
-#endif
+    :: ends -> ends = false;
+       filch_pool_gave_seat()
     :: else
     fi;
+#elif defined(BUG_ENDS_OUT_OF_BED)
+    if
+    :: atomic { stopping != 0 -> POOL_IS_THERE };
+       goto end
+    :: else
+    fi;
+#elif !defined(BUG_DESTROYER_NOT_TOLD)
+    filch_pool_gave_seat();
+#endif
+asleep:
     filch_seat_sleep(ends);
     if
-    :: !ends -> searching = true;
-       goto look
+    :: !ends -> goto called
     :: else
     fi;
 end:
@@ -649,11 +589,10 @@ active [GUESTS] proctype filch_run()
        filch_job_wait(me);
        job_is_there[me] = false;
        filch_pool_end();
-       give_seat();
+       give_seat_back();
        goto end;
 #endif
-       give_seat();
-       visit_if_no_threads()
+       give_seat_back()
     :: else -> filch_pool_inject(me)
     fi;
     filch_job_wait(me);
@@ -666,8 +605,6 @@ end:
 #if SUBMITTERS > 0
 active [SUBMITTERS] proctype submits()
 {
-    byte own;
-    bool is_vacant;
     LOCALS;
 
     is_created;
@@ -690,12 +627,13 @@ active [WAITERS] proctype waits()
 
 active proctype main()
 {
-    byte own, seen_pending, seen_stopping, seat_count, submits_left = SUBMITS;
-    bool is_vacant, seen_awaited;
+    byte seen_pending, seen_stopping, seat_count, submits_left = SUBMITS;
+    bool seen_awaited;
     LOCALS;
 
     atomic {
         reset_seats();
+        filch_pool_start_first();
         is_created = true
     };
     do
@@ -712,5 +650,15 @@ active proctype main()
     assert(queued_or_running == 0 && pending == 0 && len(inject) == 0);
     is_freed = true
 }
+
+#ifdef THREADS_FAIL
+active proctype clock()
+{
+end_of_time:
+    do
+    :: is_put_off -> is_put_off = false
+    od
+}
+#endif
 
 ltl ends { <> is_freed }

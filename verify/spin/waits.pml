@@ -13,7 +13,7 @@
  *
  * If there is no setter, the thread from outside sets the event. Time passes by itself. With
  * -DBEGUN the first worker has the first strand and, in its queue, the last. With -DMANNED the last
- * worker begins as the lookout. The model checks:
+ * worker begins as the lookout. In both cases all threads were started before. The model checks:
  *
  *   no wake-up is lost          the only end is the one where all sleep and all tasks have ended:
  *                               the thread from outside waits for it
@@ -40,6 +40,7 @@
 #define WAITING (SLEEPERS + WAITERS)
 #define TASKS (WAITING + SETTERS + OTHERS)
 #define POOL_IS_THERE skip
+#define set_next(strand) given[seat - 1] = strand /* see below */
 
 #include "sleep.pml"
 
@@ -59,7 +60,7 @@ byte due[TASKS + 1];       /* its timer; 0: it has none in the wheel */
 byte inject;               /* pool->inject, ready: sets; their locks are never held between steps */
 byte ready;                /* pool->ready */
 byte own_ready[WORKERS];   /* worker->ready */
-byte given[WORKERS];       /* worker->next of a sleeper, from the thread that pops its seat */
+byte given[WORKERS];       /* worker->next, from the thread that pops its seat */
 byte listed;               /* strands that wait for the event */
 bool is_set;               /* the event */
 byte done;                 /* tasks that have ended */
@@ -75,6 +76,11 @@ byte done_count;
 #define is_unwatched (next_ns < watched_ns) /* filch_timers_is_unwatched */
 #define is_single(set) ((set) != 0 && ((set) & ((set)-1)) == 0)
 #define all_set(count) (((1 << (count)) - 1) << 1) /* of the first strands */
+#if defined(BEGUN) || defined(MANNED)
+#define starts_in_bed(w) true
+#else
+#define starts_in_bed(w) ((w) == 0)
+#endif
 #ifdef BEGUN
 #define SUBMITTED_FIRST 2
 #define SUBMITTED_LAST (TASKS - 1)
@@ -86,22 +92,7 @@ byte done_count;
 #define waiters_set (all_set(WAITING) & ~all_set(SLEEPERS))
 #define waiters_are_done ((done & waiters_set) == waiters_set)
 
-/* ---- src/worker/pool.c ----------------------------------------------------------------------- */
-
-inline filch_pool_notify()
-{
-    do
-    :: coarse {
-           filch_sleep_pop(sleep, SEARCHING, true);
-           if
-           :: seat == NONE -> break
-           :: else
-           fi
-       };
-       filch_seat_call(CALLED);
-       break
-    od
-}
+/* ---- src/worker/wake.c and outside.c --------------------------------------------------------- */
 
 /* The lowest strand of a set. */
 inline take_from_into(set, strand)
@@ -119,30 +110,47 @@ inline take_from(set)
     take_from_into(set, mine)
 }
 
-/* Hand one ready strand over to a sleeper, unless a worker searches; queue the others. */
+/* Hand the strand over to a sleeper or a new thread, unless a worker searches. Then it is NONE. */
+inline filch_pool_hand_over(strand)
+{
+    coarse {
+        filch_sleep_pop(sleep, RUNNING, true);
+        if
+        :: seat != NONE -> set_next(strand);
+           strand = NONE
+        :: else
+        fi
+    };
+    if
+    :: filch_seat_call(CALLED)
+    :: coarse { seat == NONE && (sleep.searchers > 0 || startable_count == 0) -> skip }
+    :: coarse { seat == NONE && sleep.searchers == 0 && startable_count > 0 -> skip };
+       start_vacant(strand);
+       if
+       :: was_started -> was_started = false;
+          strand = NONE
+       :: else
+       fi
+    fi
+}
+
+/* Hand a single strand over, or queue the strands. */
 inline filch_pool_resume(strands)
 {
     do
     :: strands == 0 -> break
-    :: coarse {
-           is_single(strands) ->
-           filch_sleep_pop(sleep, RUNNING, true);
-           if
-           :: seat != NONE -> take_from_into(strands, given[seat - 1])
-           :: else
-           fi
-       };
+    :: else ->
        if
-       :: seat != NONE -> filch_seat_call(CALLED)
-       :: else -> d_step {
-              ready = ready | strands;
-              strands = 0
-          };
-          filch_pool_notify()
+       :: is_single(strands) -> take_from_into(strands, single);
+          filch_pool_hand_over(single);
+          if
+          :: single == NONE -> break
+          :: else -> strands = set_of(single);
+             single = NONE
+          fi
+       :: else
        fi;
-       break
-    :: strands != 0 && !is_single(strands) ->
-       d_step {
+       d_step { /* filch_queue_push_list */
            ready = ready | strands;
            strands = 0
        };
@@ -414,7 +422,7 @@ inline stop_searching()
 {
     filch_sleep_found(sleep, was_last);
     if
-    :: was_last && sleep.sleepers > 0 -> filch_pool_notify_if_work()
+    :: was_last && filch_pool_sleeper_count > 0 -> filch_pool_notify_if_work()
     :: else
     fi;
     was_last = false
@@ -562,7 +570,7 @@ inline sleep_and_watch()
 #endif
           };
           if
-          :: given[_pid] != NONE && sleep.sleepers > 0 -> filch_pool_notify_if_work()
+          :: given[_pid] != NONE && filch_pool_sleeper_count > 0 -> filch_pool_notify_if_work()
           :: else
           fi
        :: else
@@ -597,11 +605,11 @@ inline pay_watch()
 active [WORKERS] proctype filch_worker_main()
 {
     byte mine, follow, victim, k, fired, until = NEVER;
-    bool searching, found, was_last, was_listed, owes_watch, is_lookout, is_busy, is_called;
+    bool searching, found, was_listed, owes_watch, is_lookout, is_busy, is_called;
     SLEEP_LOCALS;
 
 end_not_started:
-    has_thread[_pid];
+    is_started[_pid];
 #ifdef BEGUN
     if
     :: _pid == 0 -> follow = 1;
@@ -612,7 +620,10 @@ end_not_started:
 #ifdef MANNED
     is_lookout = (_pid == WORKERS - 1);
 #endif
-    goto asleep;
+    if
+    :: starts_in_bed(_pid) -> goto asleep
+    :: else -> goto called
+    fi;
 look:
     find();
     if
@@ -638,11 +649,10 @@ ends:
     };
     goto look;
 rest:
-    atomic { /* filch_sleep_search */
+    atomic {
+        filch_sleep_search(sleep, 1, searching);
         if
-        :: sleep.searchers < 1 -> sleep.searchers++;
-           searching = true;
-           goto look
+        :: searching -> goto look
         :: else
         fi
     };
@@ -654,7 +664,8 @@ sleeps:
     filch_pool_notify_if_work();
 asleep:
     sleep_and_watch();
-    d_step {
+called:
+    atomic {
         follow = given[_pid];
         given[_pid] = NONE;
         searching = (follow == NONE)
@@ -665,18 +676,16 @@ asleep:
 /* Submits the tasks, and ends the waits if no task does. */
 active proctype outside()
 {
-    byte fired, victim;
+    byte fired, victim, single;
     bool was_listed;
     SLEEP_LOCALS;
 
     d_step {
         reset_seats();
-        victim = 0;
-        do
-        :: victim < WORKERS -> has_thread[victim] = true;
-           victim++
-        :: else -> break
-        od;
+        filch_pool_start_first();
+#if defined(BEGUN) || defined(MANNED)
+        start_others();
+#endif
 #ifdef BEGUN
         sleep.top = next[0];
         sleep.sleepers--;
