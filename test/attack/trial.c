@@ -67,20 +67,40 @@ static void each_process(pid_t group, void (*fn)(pid_t process, FILE *out), FILE
         closedir(proc);
 }
 
+/* A pipe whose end is still open somewhere explains many a wait. */
+static void print_descriptors(pid_t process, FILE *out)
+{
+    char path[300], target[200];
+    snprintf(path, sizeof path, "/proc/%d/fd", process);
+    DIR *folder = opendir(path);
+    const struct dirent *entry;
+
+    while (folder && (entry = readdir(folder))) {
+        snprintf(path, sizeof path, "/proc/%d/fd/%s", process, entry->d_name);
+        ssize_t length = readlink(path, target, sizeof target);
+        if (length > 0)
+            fprintf(out, "fd %s: %.*s\n", entry->d_name, (int)length, target);
+    }
+    if (folder)
+        closedir(folder);
+}
+
 static void print_backtraces(pid_t process, FILE *out)
 {
     char command[200], line[1000];
 
     snprintf(command, sizeof command,
-             "timeout 60 gdb -p %d -batch -ex 'set pagination off' -ex 'thread apply all bt 25' "
+             "timeout 60 gdb /proc/%d/exe -p %d -batch -ex 'set pagination off' -ex 'thread apply "
+             "all bt 25' "
              "2>/dev/null | grep -E '^(#|Thread)'",
-             process);
+             process, process);
     fprintf(out, "---- process %d\n", process);
     FILE *gdb = popen(command, "r");
     while (gdb && fgets(line, sizeof line, gdb))
         fputs(line, out);
     if (gdb)
         pclose(gdb);
+    print_descriptors(process, out);
 }
 
 static void end_hang(trial *t)
