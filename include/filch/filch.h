@@ -98,6 +98,9 @@
  * After a wait or a join a task may go on in another thread. Do not keep the address of a
  * thread-local variable, or the value of errno, over one.
  *
+ * In C++ a task may wait inside a catch, and in a destructor that an exception runs. It keeps its
+ * exceptions; a task that runs meanwhile does not see them.
+ *
  * Tasks wait for each other with these calls, not by spinning. A task that spins keeps its worker,
  * and the task that it spins for may need that worker.
  *

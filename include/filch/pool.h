@@ -39,6 +39,7 @@
 #ifndef FILCH_POOL_H
 #define FILCH_POOL_H
 
+#include <filch/impl/exceptions.h>
 #include <filch/strand.h>
 
 #ifdef __cplusplus

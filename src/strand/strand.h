@@ -23,6 +23,12 @@ struct filch_parked;
 struct filch_scope;
 struct filch_binding;
 
+/* What the C++ runtime keeps for a thread: strand/exceptions.h. Laid out by the C++ ABI. */
+typedef struct filch_exceptions {
+    void *handled; /* the innermost exception that is caught and not yet done with */
+    unsigned in_flight;
+} filch_exceptions;
+
 struct filch_strand {
     filch_split split;
 
@@ -56,7 +62,9 @@ struct filch_strand {
     filch_context context;       /* while it does not run */
     filch_atomic_u32 waits;      /* enum filch_waits, for observers */
     bool is_firm;                /* a shortage of memory does not end its wait; [strand-waits] */
+    bool has_exceptions;         /* it left its stack with `exceptions` */
 
+    filch_exceptions exceptions;
     filch_strand *parked_next, **parked_to;
     void (*body)(filch_strand *self); /* called when the strand starts a new task */
     void *argument;                   /* the stolen slot or the job that body runs */

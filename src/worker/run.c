@@ -5,6 +5,7 @@
  */
 #include "worker/steps.h"
 
+#include "strand/exceptions.h"
 #include "strand/inherit.h"
 #include "worker/lookout.h"
 #include "worker/misuse.h"
@@ -225,7 +226,10 @@ void filch_worker_run(filch_worker *worker, filch_strand *strand)
     if (filch_strand_has_public(strand))
         filch_pool_notify(worker->pool, worker);
 
+    filch_exceptions own;
+    filch_exceptions *current = filch_exceptions_enter(strand, &own);
     filch_strand_enter(strand, &worker->native);
+    filch_exceptions_leave(current, strand, &own, worker->leave == FILCH_LEAVE_ENDED);
 
     /* relaxed: thieves may still see the strand for a while, without tasks. */
     filch_store_relaxed(&worker->strand, NULL);
