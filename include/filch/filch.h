@@ -99,7 +99,8 @@
  * thread-local variable, or the value of errno, over one.
  *
  * In C++ a task may wait inside a catch, and in a destructor that an exception runs. It keeps its
- * exceptions; a task that runs meanwhile does not see them.
+ * exceptions; a task that runs meanwhile does not see them. filch/task.h says what happens to an
+ * exception that leaves a task.
  *
  * Tasks wait for each other with these calls, not by spinning. A task that spins keeps its worker,
  * and the task that it spins for may need that worker.

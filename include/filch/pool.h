@@ -34,7 +34,7 @@
  * A task ends by returning, with all its forks joined. It does not end its thread (pthread_exit).
  * If it calls fork(), the child ends by _exit or exec. Only in a task that its own thread has
  * passed to filch_run, the child may return to that call. Where the library finds a violation, it
- * prints the task's address, which addr2line translates, and aborts.
+ * prints the task's name (without symbols: its place, for addr2line), and aborts.
  */
 #ifndef FILCH_POOL_H
 #define FILCH_POOL_H

@@ -104,15 +104,16 @@ FILCH_INLINE bool filch_join_is_slow(const filch_frame *f)
 
 /* Publish the tasks up to `f` if a thief wants them. Returns the slot of the task: f, or the end of
  * the region if that is full. A task there is never published; its join runs it. */
-FILCH_API filch_slot *filch_fork_slow(filch_frame *f) __attribute__((cold));
+FILCH_API filch_slot *filch_fork_slow(filch_frame *f) __attribute__((cold, nothrow));
 
 /* The same for a spawned task, which no variable names. If the region is full, the call joins
  * the tasks above `mark` to make room, or runs the task at once. */
-FILCH_API filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark) __attribute__((cold));
+FILCH_API filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark)
+    __attribute__((cold, nothrow));
 
 /* True: the task in `f` is still the caller's to run. False: it was stolen, and is complete on
  * return; the strand was suspended meanwhile if need be. */
-FILCH_API bool filch_join_slow(filch_frame *f) __attribute__((cold));
+FILCH_API bool filch_join_slow(filch_frame *f) __attribute__((cold, nothrow));
 
 #ifdef __cplusplus
 }

@@ -82,6 +82,17 @@
  * Two tasks that call each other: announce one with FILCH_DECLARE(result, name, ...), and open it
  * later with FILCH_BODY and the same arguments.
  *
+ * In C++:
+ *
+ *   - An exception must not leave a task, however the task was started: its parent may run on
+ *     another stack, and the task may have forks that still run. The program ends by
+ *     std::terminate, after a message that names the task. This holds for every function that the
+ *     library calls, as in filch_fork, filch_submit, filch_scope_spawn or filch_for; there the
+ *     message has the name of the function. Inside a task, exceptions are as everywhere, but no
+ *     exception may skip a join.
+ *   - Arguments and results are trivially copyable: they are copied byte by byte between stacks.
+ *     Pass a pointer to anything else. References are no arguments.
+ *
  * Optimised builds trust the caller to join its forks in order. Unoptimised builds, and those with
  * -DFILCH_DEBUG, check it. They stop with the file and line of the wrong join, or the name of the
  * task that returned without a join. The same holds for filch_fork and filch_join.
@@ -109,7 +120,7 @@ extern "C" {
 
 /* Fork the task fn(f, arg). Returns the frame to go on with. If the strand has no room left, the
  * task has been run on return. */
-FILCH_API filch_frame *filch_fork(filch_frame *f, filch_fn *fn, void *arg);
+FILCH_API filch_frame *filch_fork(filch_frame *f, filch_fn *fn, void *arg) __attribute__((nothrow));
 
 /*
  * Join all that was forked since the frame was `mark`, newest first. Tasks that were not stolen run
@@ -118,7 +129,7 @@ FILCH_API filch_frame *filch_fork(filch_frame *f, filch_fn *fn, void *arg);
  * Returns `mark`, the frame to go on with. With the old frame, a later wait would offer the joined
  * tasks to thieves once more.
  */
-FILCH_API filch_frame *filch_join(filch_frame *f, filch_frame *mark);
+FILCH_API filch_frame *filch_join(filch_frame *f, filch_frame *mark) __attribute__((nothrow));
 
 /* The same in checked programs. */
 FILCH_API filch_frame *filch_check_plain_fork(const char *file, int line, filch_frame *f,
@@ -142,7 +153,7 @@ FILCH_API filch_frame *filch_check_plain_join(const char *file, int line, filch_
 
 #define FILCH_DECLARE(...)                                                                         \
     FILCH_BODY(__VA_ARGS__);                                                                       \
-    FILCH_IMPL_DEFINE_CHECK(__VA_ARGS__, ~)                                                        \
+    FILCH_IMPL_DEFINE_OUTER(__VA_ARGS__, ~)                                                        \
     FILCH_IMPL_DEFINE_MEMORY(__VA_ARGS__, ~)                                                       \
     FILCH_IMPL_DEFINE_THUNK(__VA_ARGS__, ~)                                                        \
     FILCH_IMPL_DEFINE_FORK(__VA_ARGS__, ~)                                                         \

@@ -85,7 +85,7 @@ static bool has_address(const Elf64_Sym *symbol, uint64_t address)
            address >= symbol->st_value && address - symbol->st_value < symbol->st_size;
 }
 
-/* Read the name, without what the compiler has added: ".constprop.0". */
+/* Read the name, without what was added by the compiler (".constprop.0") and by FILCH_TASK. */
 static bool read_name(int fd, uint64_t offset, char *name, size_t bytes)
 {
     ssize_t got = pread(fd, name, bytes - 1, (off_t)offset);
@@ -94,6 +94,9 @@ static bool read_name(int fd, uint64_t offset, char *name, size_t bytes)
         return false;
     name[got] = '\0';
     name[strcspn(name, ".")] = '\0';
+    char *end = strstr(name, "_thunk");
+    if (end && strcmp(end, "_thunk") == 0)
+        *end = '\0';
     return name[0] != '\0';
 }
 

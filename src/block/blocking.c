@@ -14,8 +14,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "strand/unwind.h"
 #include "wait/wait.h"
-#include "worker/misuse.h"
 #include "worker/part.h"
 #include "worker/thread.h"
 
@@ -85,16 +85,11 @@ static call *take(lane *l)
     return c;
 }
 
-static void end_in_call(void *c)
+static FILCH_NOT_INLINED int call_user(int (*fn)(void *arg), void *arg)
 {
-    filch_misuse_exit((uintptr_t)((call *)c)->fn);
-}
-
-static void call_guarded(call *c)
-{
-    pthread_cleanup_push(end_in_call, c);
-    c->result = c->fn(c->arg);
-    pthread_cleanup_pop(0);
+    int result = fn(arg);
+    FILCH_STOP_UNWIND();
+    return result;
 }
 
 /* Run the call. Under the lock, which is released while the call runs. */
@@ -103,8 +98,9 @@ static void make_call(lane *l, call *c)
     filch_wakes wakes = {NULL, NULL};
 
     filch_lock_release(&l->lock);
-    call_guarded(c);
+    int result = call_user(c->fn, c->arg);
     filch_lock_acquire(&l->lock);
+    c->result = result;
     c->state = CALL_DONE;
     if (c->waiting)
         filch_waiting_end(c->waiting, 0, &wakes);
@@ -333,8 +329,9 @@ int filch_blocking_until(filch_frame *f, filch_lane which, int (*fn)(void *arg),
     if (!fn || (unsigned)which >= LANE_COUNT)
         return -EINVAL;
     offload *o = filch_strand_can_leave(strand) ? get_offload(strand->pool) : NULL;
+    /* A plain thread may end. */
     if (!o)
-        return fn(arg);
+        return f ? call_user(fn, arg) : fn(arg);
     if (filch_is_cancelled(f))
         return -ECANCELED;
     lane *l = &o->lanes[which];
@@ -346,7 +343,7 @@ int filch_blocking_until(filch_frame *f, filch_lane which, int (*fn)(void *arg),
         take_off(l, &c);
     filch_lock_release(&l->lock);
     if (!is_queued)
-        return fn(arg);
+        return call_user(fn, arg);
     if (wait_for_end(f, l, &c, deadline_ns) == CALL_RUNNING) {
         /* The call uses this task's memory: wait for its end in any case. */
         filch_frame *shield = filch_shield(f);

@@ -9,6 +9,7 @@
 
 #include "fork/kinds.h"
 #include "strand/plain.h"
+#include "strand/unwind.h"
 #include "worker/worker.h"
 
 #include <filch/task.h>
@@ -182,13 +183,14 @@ filch_slot *filch_join(filch_frame *f, filch_frame *mark)
     return f;
 }
 
-int filch_run_serially(filch_fn *fn, void *arg)
+FILCH_NOT_INLINED int filch_run_serially(filch_fn *fn, void *arg)
 {
     filch_strand *strand = filch_strand_create_serial();
 
     if (!strand)
         return -ENOMEM;
     fn(filch_split_slots(&strand->split), arg);
+    FILCH_STOP_UNWIND();
     filch_check_end(strand);
     filch_strand_destroy_serial(strand);
     return 0;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "fork/fork.h"
 #include "loop/pace.h"
+#include "strand/unwind.h"
 #include "worker/worker.h"
 
 #include <filch/loop.h>
@@ -126,8 +127,8 @@ FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, b
 PUT_PART(for_part)
 
 /* Run a part, and offer halves of it. */
-static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t begin, size_t end,
-                     size_t chunk)
+static FILCH_NOT_INLINED void run_part(filch_frame *f, filch_for_fn *body, void *context,
+                                       size_t begin, size_t end, size_t chunk)
 {
     filch_frame *mark = f;
     /* Offer the first half unasked: an offer costs less than an idle worker needs to ask. */
@@ -151,6 +152,7 @@ static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t b
         size_t stop = filch_pace_stop(begin, end, chunk);
         uint64_t start = filch_clock_ticks();
         body(f, context, begin, stop);
+        FILCH_STOP_UNWIND();
         chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
         begin = stop;
     }
@@ -169,13 +171,15 @@ typedef struct serial_for {
     void *context;
 } serial_for;
 
-static void run_serial_for(filch_frame *f, void *arg)
+static FILCH_NOT_INLINED void run_serial_for(filch_frame *f, void *arg)
 {
     serial_for *loop = arg;
     loop->body(f, loop->context, loop->begin, loop->end);
+    FILCH_STOP_UNWIND();
 }
 
-void filch_for(filch_frame *f, size_t begin, size_t end, filch_for_fn *body, void *context)
+FILCH_NOT_INLINED void filch_for(filch_frame *f, size_t begin, size_t end, filch_for_fn *body,
+                                 void *context)
 {
     if (begin >= end)
         return;
@@ -185,6 +189,7 @@ void filch_for(filch_frame *f, size_t begin, size_t end, filch_for_fn *body, voi
         body(f, context, begin, end);
     else
         run_part(f, body, context, begin, end, 1);
+    FILCH_STOP_UNWIND();
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------- */
@@ -208,10 +213,10 @@ static void init_accumulator(const reduction *r, void *accumulator)
 }
 
 /* Reduce [begin, end) in chunks, and offer halves: the first unasked, if `is_first`. */
-static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end,
-                        size_t chunk, bool is_first);
-static void reduce_leaves(filch_frame *f, reduction *r, void *accumulator, size_t begin,
-                          size_t end);
+static FILCH_NOT_INLINED void reduce_part(filch_frame *f, reduction *r, void *accumulator,
+                                          size_t begin, size_t end, size_t chunk, bool is_first);
+static FILCH_NOT_INLINED void reduce_leaves(filch_frame *f, reduction *r, void *accumulator,
+                                            size_t begin, size_t end);
 
 FILCH_TASK(void, reduce_right, (reduction *, r), (void *, accumulator), (size_t, begin),
            (size_t, end), (size_t, chunk))
@@ -227,8 +232,9 @@ PUT_PART(reduce_right)
 
 /* Reduce [begin, middle) here, and [middle, end) perhaps elsewhere. False: no memory for a second
  * accumulator. */
-static bool reduce_halves(filch_frame *f, reduction *r, void *accumulator, size_t begin,
-                          size_t middle, size_t end, size_t chunk, enum offer offer)
+static FILCH_NOT_INLINED bool reduce_halves(filch_frame *f, reduction *r, void *accumulator,
+                                            size_t begin, size_t middle, size_t end, size_t chunk,
+                                            enum offer offer)
 {
     size_t size = r->reducer->size;
     _Alignas(max_align_t) unsigned char small[SMALL_ACCUMULATOR];
@@ -249,13 +255,14 @@ static bool reduce_halves(filch_frame *f, reduction *r, void *accumulator, size_
             reduce_right_thunk(f, f);
     }
     r->reducer->merge(accumulator, right, r->context);
+    FILCH_STOP_UNWIND();
     if (right != small)
         free(right);
     return true;
 }
 
-static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end,
-                        size_t chunk, bool is_first)
+static FILCH_NOT_INLINED void reduce_part(filch_frame *f, reduction *r, void *accumulator,
+                                          size_t begin, size_t end, size_t chunk, bool is_first)
 {
     uintptr_t body = (uintptr_t)r->reducer->add;
 
@@ -273,6 +280,7 @@ static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t 
         size_t stop = filch_pace_stop(begin, end, chunk);
         uint64_t start = filch_clock_ticks();
         r->reducer->add(f, accumulator, r->context, begin, stop);
+        FILCH_STOP_UNWIND();
         chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
         begin = stop;
     }
@@ -281,12 +289,14 @@ static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t 
 
 /* The tree of a fixed reduction. Cut at the largest power of two of leaves, so that the number of
  * leaves alone determines the shape. */
-static void reduce_leaves(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end)
+static FILCH_NOT_INLINED void reduce_leaves(filch_frame *f, reduction *r, void *accumulator,
+                                            size_t begin, size_t end)
 {
     size_t left = r->leaf;
 
     if (end - begin <= r->leaf) {
         r->reducer->add(f, accumulator, r->context, begin, end);
+        FILCH_STOP_UNWIND();
         return;
     }
     while (left < (end - begin + 1) / 2)
@@ -303,7 +313,7 @@ typedef struct serial_reduction {
     size_t begin, end;
 } serial_reduction;
 
-static void run_serial_reduction(filch_frame *f, void *arg)
+static FILCH_NOT_INLINED void run_serial_reduction(filch_frame *f, void *arg)
 {
     serial_reduction *loop = arg;
 
@@ -311,10 +321,11 @@ static void run_serial_reduction(filch_frame *f, void *arg)
         reduce_leaves(f, loop->r, loop->result, loop->begin, loop->end);
     else
         loop->r->reducer->add(f, loop->result, loop->r->context, loop->begin, loop->end);
+    FILCH_STOP_UNWIND();
 }
 
-void filch_reduce(filch_frame *f, size_t begin, size_t end, const filch_reducer *reducer,
-                  void *context, void *result)
+FILCH_NOT_INLINED void filch_reduce(filch_frame *f, size_t begin, size_t end,
+                                    const filch_reducer *reducer, void *context, void *result)
 {
     reduction r = {.reducer = reducer, .context = context};
 
@@ -327,10 +338,11 @@ void filch_reduce(filch_frame *f, size_t begin, size_t end, const filch_reducer 
         reducer->add(f, result, context, begin, end);
     else
         reduce_part(f, &r, result, begin, end, 1, true);
+    FILCH_STOP_UNWIND();
 }
 
-int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
-                       const filch_reducer *reducer, void *context, void *result)
+FILCH_NOT_INLINED int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
+                                         const filch_reducer *reducer, void *context, void *result)
 {
     reduction r = {.reducer = reducer, .context = context, .leaf = leaf};
 
@@ -344,6 +356,7 @@ int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
     else if (filch_run_serially(run_serial_reduction,
                                 &(serial_reduction){&r, result, begin, end}) != 0)
         return -ENOMEM;
+    FILCH_STOP_UNWIND();
     /* relaxed: all parts are joined. */
     return filch_load_relaxed(&r.no_memory) ? -ENOMEM : 0;
 }
@@ -361,7 +374,7 @@ static void run_serial_calls(filch_frame *f, void *arg)
     filch_invoke(f, all->calls, all->count);
 }
 
-void filch_invoke(filch_frame *f, const filch_call *calls, size_t count)
+FILCH_NOT_INLINED void filch_invoke(filch_frame *f, const filch_call *calls, size_t count)
 {
     filch_frame *mark = f;
 
@@ -374,5 +387,6 @@ void filch_invoke(filch_frame *f, const filch_call *calls, size_t count)
     for (size_t i = count; i-- > 1;)
         f = filch_fork(f, calls[i].fn, calls[i].arg);
     calls[0].fn(f, calls[0].arg);
+    FILCH_STOP_UNWIND();
     filch_join(f, mark);
 }

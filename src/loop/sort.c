@@ -20,6 +20,7 @@
  */
 #include "base/fault.h"
 #include "loop/kernel.h"
+#include "strand/unwind.h"
 #include "worker/worker.h"
 
 #include <filch/task.h>
@@ -360,8 +361,8 @@ static bool order_init(order *o, size_t count, size_t size, filch_compare_fn *fn
     return count > 1 && size > 0 && !__builtin_mul_overflow(count, size, &bytes);
 }
 
-void filch_sort(filch_frame *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
-                void *context)
+FILCH_NOT_INLINED void filch_sort(filch_frame *f, void *base, size_t count, size_t size,
+                                  filch_compare_fn *fn, void *context)
 {
     filch_slot *FILCH_HERE = f;
     order o;
@@ -375,13 +376,14 @@ void filch_sort(filch_frame *f, void *base, size_t count, size_t size, filch_com
     o.share = share_of(f, count);
     unsigned log2 = 63 - (unsigned)__builtin_clzll(count);
     FILCH_CALL(quicksort, &o, base, count, false, log2);
+    FILCH_STOP_UNWIND();
 }
 
 /* The buffer has the alignment of the array, up to a cache line. */
 #define BUFFER_ALIGNMENT ((size_t)64)
 
-void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
-                       void *context)
+static void sort_stable(filch_frame *f, void *base, size_t count, size_t size, filch_compare_fn *fn,
+                        void *context)
 {
     filch_slot *FILCH_HERE = f;
     order o;
@@ -405,6 +407,13 @@ void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size, fi
     char *buffer = memory + ((uintptr_t)base - (uintptr_t)memory) % BUFFER_ALIGNMENT;
     FILCH_CALL(mergesort, &o, base, buffer, count, false);
     free(memory);
+}
+
+FILCH_NOT_INLINED void filch_sort_stable(filch_frame *f, void *base, size_t count, size_t size,
+                                         filch_compare_fn *fn, void *context)
+{
+    sort_stable(f, base, count, size, fn, context);
+    FILCH_STOP_UNWIND();
 }
 
 typedef struct call {

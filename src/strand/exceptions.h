@@ -10,6 +10,8 @@
  *
  * Where there are no exceptions, this costs a call of the runtime for each strand that a worker
  * enters, and writes nothing. In a program without C++ it costs a test of one variable.
+ *
+ * No exception may leave a task: strand/unwind.h.
  */
 #ifndef FILCH_STRAND_EXCEPTIONS_H
 #define FILCH_STRAND_EXCEPTIONS_H

@@ -5,6 +5,7 @@
 #include "wait/future.h"
 
 #include "base/memory.h"
+#include "strand/unwind.h"
 #include "wait/spawn.h"
 #include "worker/worker.h"
 
@@ -89,10 +90,11 @@ int filch_future_get(filch_frame *f, filch_future *future, void **value)
     return filch_future_get_until(f, future, value, FILCH_NEVER_NS);
 }
 
-static void run_async(filch_frame *f, filch_spawned *spawned, int refused)
+static FILCH_NOT_INLINED void run_async(filch_frame *f, filch_spawned *spawned, int refused)
 {
     void *value = NULL;
     int err = refused ? refused : spawned->async(f, spawned->arg, &value);
+    FILCH_STOP_UNWIND();
 
     filch_future_set(spawned->future, value, err);
 }
@@ -124,11 +126,12 @@ typedef struct submitted {
     filch_future *future;
 } submitted;
 
-static void run_submitted(filch_frame *f, void *arg)
+static FILCH_NOT_INLINED void run_submitted(filch_frame *f, void *arg)
 {
     submitted *task = arg;
     void *value = NULL;
     int err = task->fn(f, task->arg, &value);
+    FILCH_STOP_UNWIND();
 
     filch_future_set(task->future, value, err);
 }

@@ -25,6 +25,7 @@
  */
 #include "base/fault.h"
 #include "base/options.h"
+#include "strand/unwind.h"
 #include "wait/wait.h"
 
 #include <errno.h>
@@ -152,10 +153,11 @@ static void spawn_token(filch_frame *f, pipeline *p)
 }
 
 /* Call the stage. Returns 0 or -errno. */
-static int call(filch_frame *f, pipeline *p, unsigned i, void **item)
+static FILCH_NOT_INLINED int call(filch_frame *f, pipeline *p, unsigned i, void **item)
 {
     const filch_stage *stage = &p->stages[i];
     int err = stage->fn(f, stage->context, item);
+    FILCH_STOP_UNWIND();
 
     if (err > 0) {
         /* relaxed: the lock of the first gate carries it to the next token there; for others it is

@@ -20,6 +20,7 @@
 #include "base/options.h"
 #include "strand/inherit.h"
 #include "strand/notes.h"
+#include "strand/unwind.h"
 #include "wait/spawn.h"
 #include "wait/wait.h"
 
@@ -382,9 +383,10 @@ void filch_spawn_go(filch_spawned *spawned)
     filch_pool_spawn(spawned->job.scope->pool, &spawned->job);
 }
 
-static void run_plain(filch_frame *f, filch_spawned *spawned, int refused)
+static FILCH_NOT_INLINED void run_plain(filch_frame *f, filch_spawned *spawned, int refused)
 {
     spawned->err = refused ? refused : spawned->task(f, spawned->arg);
+    FILCH_STOP_UNWIND();
 }
 
 static int spawn(filch_frame *f, filch_scope *scope, filch_task_fn *fn, const void *arg,

@@ -82,7 +82,6 @@ static const char *name_of(dump *d, uintptr_t address)
     return d->names[i].name;
 }
 
-/* The task in a slot: FILCH_TASK(void, fib, ...) has a thunk fib_thunk. */
 static void add_slot(dump *d, text *to, const filch_slot *slot)
 {
     filch_slot copy;
@@ -96,8 +95,7 @@ static void add_slot(dump *d, text *to, const filch_slot *slot)
     } else if (thunk == (uintptr_t)filch_plain_run || thunk == (uintptr_t)filch_plain_run_checked) {
         add(to, "%s", name_of(d, (uintptr_t)filch_plain_in(&copy)->fn));
     } else {
-        const char *name = name_of(d, thunk), *end = strstr(name, "_thunk");
-        add(to, "%.*s", end && strcmp(end, "_thunk") == 0 ? (int)(end - name) : NAME_BYTES, name);
+        add(to, "%s", name_of(d, thunk));
     }
 }
 

@@ -2,55 +2,9 @@
 #include "worker/misuse.h"
 
 #include "strand/plain.h"
+#include "strand/unwind.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-#ifdef __GLIBC__
-#include <execinfo.h>
-#endif
-
-static void print_function(uintptr_t fn)
-{
-#ifdef __GLIBC__
-    void *address = (void *)fn;
-    backtrace_symbols_fd(&address, 1, STDERR_FILENO);
-#else
-    fprintf(stderr, "%p\n", (void *)fn);
-#endif
-}
-
-void filch_misuse(const char *text, uintptr_t fn)
-{
-    fprintf(stderr, "filch: %s: ", text);
-    fflush(stderr);
-    print_function(fn);
-    abort();
-}
-
-void filch_misuse_exit(uintptr_t fn)
-{
-    filch_misuse("a task, a hook or a blocking call ended its thread, by pthread_exit or "
-                 "pthread_cancel",
-                 fn);
-}
-
-/* Of the Itanium C++ ABI. */
-#define FORCE_UNWIND 8
-#define CONTINUE_UNWIND 8
-
-int filch_misuse_unwind(int actions, uintptr_t fn)
-{
-    if (actions & FORCE_UNWIND)
-        filch_misuse_exit(fn);
-    return CONTINUE_UNWIND;
-}
-
-filch_strand *filch_misuse_strand(void)
-{
-    /* relaxed: own variable. */
-    return filch_load_relaxed(&filch_visit_self()->worker->strand);
-}
 
 uintptr_t filch_job_function(const filch_job *job)
 {

@@ -8,6 +8,7 @@
  */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "strand/unwind.h"
 #include "worker/lookout.h"
 #include "worker/steps.h"
 
@@ -116,7 +117,7 @@ static void wait_in_hook(filch_worker *own, filch_job *job)
  * becomes free to run the job, so it runs the job itself. Without memory for a strand, the job runs
  * on the caller's strand, which may belong to another pool. Then the job's frame is the end of the
  * region: its forks get no slots, and run when they are joined. */
-static int run_inside(filch_worker *own, filch_job *job)
+static FILCH_NOT_INLINED int run_inside(filch_worker *own, filch_job *job)
 {
     if (filch_worker_visit(own, job)) {
         wait_in_hook(own, job);
@@ -130,6 +131,7 @@ static int run_inside(filch_worker *own, filch_job *job)
     bool keeps_all = strand->keeps_all;
     strand->keeps_all = true;
     job->fn(strand->split.end, job->arg);
+    FILCH_STOP_UNWIND();
     strand->keeps_all = keeps_all;
     return 0;
 }

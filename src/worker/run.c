@@ -7,6 +7,7 @@
 
 #include "strand/exceptions.h"
 #include "strand/inherit.h"
+#include "strand/unwind.h"
 #include "worker/lookout.h"
 #include "worker/misuse.h"
 #include "worker/source.h"
@@ -37,21 +38,13 @@ static void finish_job(filch_job *job)
     }
 }
 
-int filch_job_unwound(int, int, uint64_t, void *, void *);
-FILCH_UNWOUND(filch_job_unwound)
-{
-    (void)version, (void)kind, (void)exception, (void)context;
-    const filch_strand *strand = filch_misuse_strand();
-    return filch_misuse_unwind(actions, strand ? filch_job_function(strand->argument) : 0);
-}
-
-static void run_job(filch_strand *self)
+static FILCH_NOT_INLINED void run_job(filch_strand *self)
 {
     filch_job *job = self->argument;
     filch_pool *pool = self->worker->pool;
 
-    FILCH_ON_UNWIND(filch_job_unwound);
     job->fn(filch_split_slots(&self->split), job->arg);
+    FILCH_STOP_UNWIND();
 
     /* The child of a fork() may return to the filch_run that this thread has called. */
     if (filch_has_ended_wrongly(self))

@@ -11,6 +11,7 @@
 #include "worker/steps.h"
 
 #include "strand/inherit.h"
+#include "strand/unwind.h"
 #include "worker/misuse.h"
 
 /* A join whose child was stolen polls the child's state this often before it leaves the strand. */
@@ -20,23 +21,15 @@
 
 /* ---- the thief ------------------------------------------------------------------------------- */
 
-int filch_stolen_unwound(int, int, uint64_t, void *, void *);
-FILCH_UNWOUND(filch_stolen_unwound)
-{
-    (void)version, (void)kind, (void)exception, (void)context;
-    const filch_strand *strand = filch_misuse_strand();
-    return filch_misuse_unwind(actions, strand ? filch_task_function(strand->argument) : 0);
-}
-
-static void run_stolen(filch_strand *self)
+static FILCH_NOT_INLINED void run_stolen(filch_strand *self)
 {
     filch_slot *task = self->argument;
 
-    FILCH_ON_UNWIND(filch_stolen_unwound);
     /* relaxed: claimed by [task-ready]. Since then the forker can only have set AWAITED. */
     uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
 
     ((filch_thunk *)thunk)(filch_split_slots(&self->split), task);
+    FILCH_STOP_UNWIND();
 
     if (filch_has_ended_wrongly(self))
         filch_misuse_at_end(self, filch_task_function(task), false);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/thread.h"
 
-#include "worker/misuse.h"
+#include "strand/unwind.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -43,18 +43,12 @@ static void set_affinity(const filch_pool *pool, unsigned cpu)
 
 typedef void hook_fn(void *context, unsigned worker_index);
 
-static void end_in_hook(void *hook)
-{
-    filch_misuse_exit((uintptr_t) * (hook_fn **)hook);
-}
-
-void filch_thread_call_hook(hook_fn *hook, const filch_worker *worker)
+FILCH_NOT_INLINED void filch_thread_call_hook(hook_fn *hook, const filch_worker *worker)
 {
     if (!hook)
         return;
-    pthread_cleanup_push(end_in_hook, &hook);
     hook(worker->pool->options.hook_context, worker->index);
-    pthread_cleanup_pop(0);
+    FILCH_STOP_UNWIND();
 }
 
 void filch_thread_start(const filch_worker *worker)

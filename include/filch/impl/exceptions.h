@@ -10,6 +10,7 @@
 #if defined(__cplusplus) && defined(__cpp_exceptions)
 #define FILCH_IMPL_HAS_EXCEPTIONS 1
 #include <cxxabi.h>
+#include <exception>
 #else
 #define FILCH_IMPL_HAS_EXCEPTIONS 0
 #endif
@@ -20,6 +21,12 @@ extern "C" {
 
 /* `get` returns the address of the state that the C++ runtime keeps for the calling thread. */
 FILCH_API void filch_exceptions_use(void *(*get)(void));
+
+/* Print the message about an exception that leaves this task. */
+FILCH_API void filch_exceptions_report(const char *task);
+
+/* The same for a task that ends its thread, by pthread_exit or pthread_cancel. Then abort. */
+FILCH_API void filch_exceptions_exit(const char *task) __attribute__((noreturn, cold));
 
 #ifdef __cplusplus
 }
@@ -36,6 +43,16 @@ struct filch_impl_exceptions {
 };
 
 inline const filch_impl_exceptions filch_impl_exceptions_used;
+
+/* In libstdc++, catch (...) also gets the end of a thread, which is no exception of C++. With other
+ * C++ libraries it does not, and the caller of the task stops the program. */
+[[noreturn]] __attribute__((cold, noinline)) inline void filch_impl_terminate(const char *task)
+{
+    if (!std::current_exception())
+        filch_exceptions_exit(task);
+    filch_exceptions_report(task);
+    std::terminate();
+}
 #endif
 
 #endif

@@ -189,20 +189,44 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 /* ---- What the checked builds add ------------------------------------------------------------- */
 
-#if FILCH_CHECKED
-/* The body is name_checked. name_body calls it, and checks that it has joined all its forks. */
-#define FILCH_IMPL_BODY_SUFFIX _checked
-#define FILCH_IMPL_DEFINE_CHECK(R, name, ...)                                                      \
-    FILCH_IMPL_FUNCTION(_body, R, name, __VA_ARGS__)                                               \
+#if FILCH_CHECKED || FILCH_IMPL_HAS_EXCEPTIONS
+/* The user's function is name_inner. name_body calls it, checks that it has joined all its forks,
+ * and stops exceptions. */
+#define FILCH_IMPL_BODY_SUFFIX _inner
+#define FILCH_IMPL_DEFINE_OUTER(R, name, ...)                                                      \
+    FILCH_IMPL_FUNCTION(_body, R, name, __VA_ARGS__) FILCH_IMPL_NOEXCEPT                           \
     {                                                                                              \
-        const unsigned filch_open = filch_check_enter(filch_here, #name);                          \
-        FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_CHECKED_RESULT)                          \
-        (R) name##_checked(filch_here, filch_mark FILCH_IMPL_EACH(FILCH_IMPL_PASS, __VA_ARGS__));  \
-        filch_check_leave(filch_here, filch_open, #name);                                          \
-        FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_CHECKED_RETURN)()                        \
+        FILCH_IMPL_CHECK_ENTER(filch_here, #name)                                                  \
+        FILCH_IMPL_TRY FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_INNER_RESULT)(R)          \
+            name##_inner(filch_here, filch_mark FILCH_IMPL_EACH(FILCH_IMPL_PASS, __VA_ARGS__));    \
+        FILCH_IMPL_CHECK_LEAVE(filch_here, #name)                                                  \
+        FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_INNER_RETURN)() FILCH_IMPL_CATCH(#name)  \
     }
-#define FILCH_IMPL_CHECKED_RESULT(R) R filch_checked_result =
-#define FILCH_IMPL_CHECKED_RETURN() return filch_checked_result;
+#define FILCH_IMPL_INNER_RESULT(R) R filch_result =
+#define FILCH_IMPL_INNER_RETURN() return filch_result;
+#else
+#define FILCH_IMPL_BODY_SUFFIX _body
+#define FILCH_IMPL_DEFINE_OUTER(...)
+#endif
+
+#if FILCH_IMPL_HAS_EXCEPTIONS
+#define FILCH_IMPL_NOEXCEPT noexcept
+#define FILCH_IMPL_TRY try {
+#define FILCH_IMPL_CATCH(name)                                                                     \
+    }                                                                                              \
+    catch (...)                                                                                    \
+    {                                                                                              \
+        filch_impl_terminate(name);                                                                \
+    }
+#else
+#define FILCH_IMPL_NOEXCEPT
+#define FILCH_IMPL_TRY
+#define FILCH_IMPL_CATCH(name)
+#endif
+
+#if FILCH_CHECKED
+#define FILCH_IMPL_CHECK_ENTER(f, task) const unsigned filch_open = filch_check_enter(f, task);
+#define FILCH_IMPL_CHECK_LEAVE(f, task) filch_check_leave(f, filch_open, task);
 #define FILCH_IMPL_CHECK_FIELD unsigned order;
 #define FILCH_IMPL_CHECK_FORK(child, f) (child)->order = filch_check_fork(f)
 #define FILCH_IMPL_CHECK_SPAWN(f) (void)filch_check_fork(f)
@@ -210,8 +234,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_CHECK_JOIN(child)                                                               \
     filch_check_join((child).slot, (child).order, #child, __FILE__, __LINE__)
 #else
-#define FILCH_IMPL_BODY_SUFFIX _body
-#define FILCH_IMPL_DEFINE_CHECK(...)
+#define FILCH_IMPL_CHECK_ENTER(f, task)
+#define FILCH_IMPL_CHECK_LEAVE(f, task)
 #define FILCH_IMPL_CHECK_FIELD
 #define FILCH_IMPL_CHECK_FORK(child, f) (void)0
 #define FILCH_IMPL_CHECK_SPAWN(f) (void)0

@@ -16,6 +16,8 @@
  */
 #include "wait/sync/sync.h"
 
+#include "strand/unwind.h"
+
 #define RUNNING 1u
 #define QUEUED 2u
 #define DONE 4u
@@ -120,8 +122,8 @@ static void failed(filch_once *once)
     filch_claimed_go(&claimed);
 }
 
-int filch_once_call(filch_frame *f, filch_once *once, int (*fn)(filch_frame *f, void *arg),
-                    void *arg)
+FILCH_NOT_INLINED int filch_once_call(filch_frame *f, filch_once *once,
+                                      int (*fn)(filch_frame *f, void *arg), void *arg)
 {
     if (is_done(once))
         return 0;
@@ -133,6 +135,7 @@ int filch_once_call(filch_frame *f, filch_once *once, int (*fn)(filch_frame *f, 
             return result < 0 ? result : 0;
     }
     int err = fn(f, arg);
+    FILCH_STOP_UNWIND();
     if (err)
         failed(once);
     else
