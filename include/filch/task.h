@@ -17,7 +17,7 @@
  *     }
  *
  * FILCH_TASK(result, name, (type, argument)...) opens a function of up to 16 arguments. Each pair
- * stands in brackets; its type is neither const nor an array. The result has any type, also void.
+ * stands in brackets; its type is no array. The result has any type but an array, also void.
  * The function is static. For other files, write a function that calls it by FILCH_RUN or, with a
  * frame, by FILCH_CALL_ON; or put the whole task into a header.
  *
@@ -110,6 +110,10 @@
 #ifndef FILCH_TASK_H
 #define FILCH_TASK_H
 
+#ifndef FILCH_IMPL_ALL_WARNINGS
+#pragma GCC system_header
+#endif
+
 #include <filch/impl/task.h>
 #include <filch/pool.h>
 #include <filch/strand.h>
@@ -148,59 +152,57 @@ FILCH_API filch_frame *filch_check_plain_join(const char *file, int line, filch_
 /* ---- The macros of the opening comment ------------------------------------------------------- */
 
 #define FILCH_TASK(...)                                                                            \
-    FILCH_DECLARE(__VA_ARGS__);                                                                    \
-    FILCH_BODY(__VA_ARGS__)
-
+    FILCH_IMPL_CAT(FILCH_IMPL_TASK_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))(__VA_ARGS__)
 #define FILCH_DECLARE(...)                                                                         \
-    FILCH_BODY(__VA_ARGS__);                                                                       \
-    FILCH_IMPL_DEFINE_OUTER(__VA_ARGS__, ~)                                                        \
-    FILCH_IMPL_DEFINE_MEMORY(__VA_ARGS__, ~)                                                       \
-    FILCH_IMPL_DEFINE_THUNK(__VA_ARGS__, ~)                                                        \
-    FILCH_IMPL_DEFINE_FORK(__VA_ARGS__, ~)                                                         \
-    FILCH_IMPL_DEFINE_JOIN(__VA_ARGS__, ~)                                                         \
-    FILCH_IMPL_DEFINE_RUN(__VA_ARGS__, ~)                                                          \
-    FILCH_IMPL_DEFINE_FUTURE(__VA_ARGS__, ~)                                                       \
-    FILCH_IMPL_DEFINE_END(__VA_ARGS__, ~)
-
-#define FILCH_BODY(...) FILCH_IMPL_FUNCTION(FILCH_IMPL_BODY_SUFFIX, __VA_ARGS__, ~)
+    FILCH_IMPL_CAT(FILCH_IMPL_DECLARE_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))(__VA_ARGS__)
+#define FILCH_BODY(...)                                                                            \
+    FILCH_IMPL_CAT(FILCH_IMPL_BODY_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))(__VA_ARGS__)
 
 #define FILCH_HERE filch_here
 
+/* In brackets, an unknown function is an error in C, too, and not declared implicitly. */
 #define FILCH_FORK(child, ...)                                                                     \
+    FILCH_IMPL_TYPEOF(FILCH_IMPL_OF(_is_a_FILCH_TASK, __VA_ARGS__)) child;                         \
     static FILCH_IMPL_TYPEOF(FILCH_IMPL_OF(_join, __VA_ARGS__)) *const child##_join =              \
         FILCH_IMPL_OF(_join, __VA_ARGS__);                                                         \
-    FILCH_IMPL_OF(_forked, __VA_ARGS__) child;                                                     \
-    FILCH_FORK_INTO(child, __VA_ARGS__)
+    (FILCH_IMPL_OF(_fork, __VA_ARGS__))(&filch_here, &child FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
 #define FILCH_FORK_INTO(child, ...)                                                                \
-    FILCH_IMPL_OF(_fork, __VA_ARGS__)(&filch_here, &(child)FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
+    (FILCH_IMPL_MENTION(__VA_ARGS__),                                                              \
+     (FILCH_IMPL_OF(_fork, __VA_ARGS__))(&filch_here, &(child)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 
-#define FILCH_JOIN(child) (FILCH_IMPL_CHECK_JOIN(child), child##_join(&filch_here, &child))
+#define FILCH_JOIN(child) ((child##_join)(&filch_here, &child FILCH_IMPL_PLACE_OF(#child)))
 #define FILCH_JOIN_FROM(child, name)                                                               \
-    (FILCH_IMPL_CHECK_JOIN(child), name##_join(&filch_here, &(child)))
+    ((name##_join)(&filch_here, &(child)FILCH_IMPL_PLACE_OF(#child)))
 
 #define FILCH_CALL(...)                                                                            \
-    FILCH_IMPL_OF(_body, __VA_ARGS__)(filch_here, filch_here FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
+    (FILCH_IMPL_MENTION(__VA_ARGS__),                                                              \
+     (FILCH_IMPL_OF(_body, __VA_ARGS__))(filch_here,                                               \
+                                         filch_here FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 
 #define FILCH_CALL_ON(f, ...)                                                                      \
-    FILCH_IMPL_OF(_body, __VA_ARGS__)((f), (f)FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
+    (FILCH_IMPL_MENTION(__VA_ARGS__),                                                              \
+     (FILCH_IMPL_OF(_body, __VA_ARGS__))((f), (f)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 
 #define FILCH_SPAWN(...)                                                                           \
     do {                                                                                           \
+        FILCH_IMPL_MENTION(__VA_ARGS__);                                                           \
         FILCH_IMPL_STATIC_ASSERT(FILCH_IMPL_OF(_fits, __VA_ARGS__),                                \
                                  "the arguments of a spawned task are larger than its slot: "      \
                                  "fork it, or pass a pointer");                                    \
-        FILCH_IMPL_OF(_spawn, __VA_ARGS__)                                                         \
-        (&filch_here, filch_mark FILCH_IMPL_ARGUMENTS(__VA_ARGS__));                               \
+        (FILCH_IMPL_OF(_spawn, __VA_ARGS__))(&filch_here,                                          \
+                                             filch_mark FILCH_IMPL_ARGUMENTS(__VA_ARGS__));        \
     } while (0)
 #define FILCH_SYNC()                                                                               \
     (FILCH_IMPL_CHECK_SYNC(), (void)(filch_here = (filch_join)(filch_here, filch_mark)))
 
 #define FILCH_RUN(pool, ...)                                                                       \
-    FILCH_IMPL_OF(_run, __VA_ARGS__)((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
+    (FILCH_IMPL_MENTION(__VA_ARGS__),                                                              \
+     (FILCH_IMPL_OF(_run, __VA_ARGS__))((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 #define FILCH_SUBMIT(pool, ...)                                                                    \
-    (FILCH_IMPL_CHECK_COPY(FILCH_IMPL_OF(_forked, __VA_ARGS__)),                                   \
-     FILCH_IMPL_OF(_submit, __VA_ARGS__)((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
+    (FILCH_IMPL_CHECK_SUBMIT(FILCH_IMPL_OF(_is_a_FILCH_TASK, __VA_ARGS__)),                        \
+     (FILCH_IMPL_OF(_submit, __VA_ARGS__))((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 #define FILCH_FUTURE_SUBMIT(pool, future, ...)                                                     \
-    FILCH_IMPL_OF(_future_start, __VA_ARGS__)((pool), (future)FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
+    (FILCH_IMPL_MENTION(__VA_ARGS__), (FILCH_IMPL_OF(_future_start, __VA_ARGS__))(                 \
+                                          (pool), (future)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 
 #endif

@@ -28,6 +28,11 @@ FILCH_TASK(void, add_to, (long *, sum), (long, value))
     __atomic_fetch_add(sum, value, __ATOMIC_RELAXED);
 }
 
+FILCH_TASK(int, take_const, (const int, a), (const char *const, b))
+{
+    return a + b[0];
+}
+
 FILCH_TASK(large, spread, (long, value), (const char *, text))
 {
     large result{};
@@ -109,6 +114,7 @@ int main()
         expect(FILCH_RUN(pool, fib, 20) == 6765, "fib", workers);
         expect(FILCH_RUN(pool, spread, 3, "text").values[7] == 60, "spread", workers);
         expect(FILCH_RUN(pool, is_even, 100), "is_even", workers);
+        expect(FILCH_RUN(pool, take_const, 3, "a") == 100, "const arguments", workers);
         expect(FILCH_RUN(pool, wide) == 1596 + 40, "wide", workers);
         if (pool) {
             expect(FILCH_SUBMIT(pool, fib, 10) == 0, "submit", workers);

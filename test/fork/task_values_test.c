@@ -274,6 +274,24 @@ TEST(arguments_may_be_larger_than_a_slot)
     ASSERT_RIGHT_EVERYWHERE(take_large, IS_NINE, large_of(3), 9, large_of(4))
 }
 
+typedef const struct pair {
+    int first, second;
+} pair;
+
+FILCH_TASK(int, take_const, (const int, a), (pair, b), (const char *const, c))
+{
+    latch_open(&started);
+    return a + b.first - b.second + c[0];
+}
+
+#define IS_105(x) ((x) == 105)
+ROOT_OF(take_const, IS_105, 3, ((pair){7, 2}), "a")
+
+TEST(arguments_may_be_const)
+{
+    ASSERT_RIGHT_EVERYWHERE(take_const, IS_105, 3, ((pair){7, 2}), "a")
+}
+
 typedef struct aligned {
     alignas(32) char byte;
 } aligned;
@@ -331,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_task_may_return_a_pointer),
         cmocka_unit_test(a_task_takes_no_to_sixteen_arguments),
         cmocka_unit_test(arguments_may_be_larger_than_a_slot),
+        cmocka_unit_test(arguments_may_be_const),
         cmocka_unit_test(arguments_keep_their_alignment),
     };
     return cmocka_run_group_tests_name("task_values", tests, create_pools, destroy_pools);

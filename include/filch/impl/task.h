@@ -5,10 +5,20 @@
 #ifndef FILCH_IMPL_TASK_H
 #define FILCH_IMPL_TASK_H
 
+/* Then compilers name the line of the user, and not one line for each macro on the way to it. The
+ * tests of the headers want all warnings. */
+#ifndef FILCH_IMPL_ALL_WARNINGS
+#pragma GCC system_header
+#endif
+
 #include <filch/future.h>
 #include <filch/impl/check.h>
 #include <filch/pool.h>
 #include <filch/strand.h>
+
+#ifdef __cplusplus
+#include <type_traits>
+#endif
 
 #define FILCH_IMPL_ALWAYS_INLINE static inline __attribute__((always_inline, unused))
 
@@ -42,6 +52,13 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 /* The arguments, and the variable that FILCH_FORK declares. A task too large for its slot stays
  * there. */
 #define FILCH_IMPL_DEFINE_MEMORY(R, name, ...)                                                     \
+    FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_CHECK_TYPE)                                  \
+    (R, ~) FILCH_IMPL_EACH(FILCH_IMPL_CHECK_TYPE, __VA_ARGS__) struct name##_names {               \
+        FILCH_IMPL_EACH(FILCH_IMPL_NAME, __VA_ARGS__)                                              \
+    };                                                                                             \
+    FILCH_IMPL_STATIC_ASSERT(                                                                      \
+        sizeof(struct name##_names) == 0 FILCH_IMPL_EACH(FILCH_IMPL_ONE, __VA_ARGS__),             \
+        "FILCH_TASK arguments are no arrays: write (type *, name), or use a struct");              \
     typedef struct name##_args {                                                                   \
         FILCH_IMPL_EACH(FILCH_IMPL_FIELD, __VA_ARGS__)                                             \
     } name##_args;                                                                                 \
@@ -110,8 +127,10 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 /* One comparison, then a direct call with arguments that the compiler still has in registers. It
  * must stay one expression with one call: then gcc inlines the recursion as in a serial program. */
 #define FILCH_IMPL_DEFINE_JOIN(R, name, ...)                                                       \
-    FILCH_IMPL_ALWAYS_INLINE R name##_join(filch_frame **filch_at, name##_forked *filch_child)     \
+    FILCH_IMPL_ALWAYS_INLINE R name##_join(filch_frame **filch_at,                                 \
+                                           name##_forked *filch_child FILCH_IMPL_PLACE_PARAMS)     \
     {                                                                                              \
+        FILCH_IMPL_CHECK_JOIN(filch_child);                                                        \
         filch_frame *const filch_f = *filch_at = filch_child->slot;                                \
         const bool filch_stolen = filch_join_is_slow(filch_f) && !filch_join_slow(filch_f);        \
         FILCH_IMPL_PICK(R, FILCH_IMPL_JOIN_VOID, FILCH_IMPL_JOIN_VALUE)                            \
@@ -169,17 +188,21 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         return filch_future_submit(filch_in, &filch_child->future, name##_complete, filch_child);  \
     }
 
-/* Ends the declarations: takes the semicolon that follows FILCH_DECLARE. */
-#define FILCH_IMPL_DEFINE_END(R, name, ...) typedef struct name##_forked name##_forked
+/* Never defined. FILCH_FORK and the others mention it first: its name is the compiler's message
+ * about a function that is no task. It takes the semicolon that follows FILCH_DECLARE. */
+#define FILCH_IMPL_DEFINE_END(R, name, ...)                                                        \
+    extern __attribute__((unused)) name##_forked name##_is_a_FILCH_TASK
 
 /* The parts that differ for a void result. */
 #define FILCH_IMPL_NOTHING(...)
-#define FILCH_IMPL_RESULT_FIELD(R) R result;
+#define FILCH_IMPL_RESULT_FIELD(R) FILCH_IMPL_KEPT(R) result;
 #define FILCH_IMPL_RESULT_FITS(R) &&sizeof(R) <= FILCH_SLOT_ROOM
 #define FILCH_IMPL_KEEP_RESULT(R, name)                                                            \
-    *(name##_fits ? (R *)(void *)filch_task->room : &filch_child->result) =
+    *(name##_fits ? (FILCH_IMPL_KEPT(R) *)(void *)filch_task->room : &filch_child->result) =
 #define FILCH_IMPL_JOIN_VALUE(R, name, call)                                                       \
-    return filch_stolen ? *(name##_fits ? (R *)(void *)filch_f->room : &filch_child->result) : call
+    return filch_stolen ? *(name##_fits ? (FILCH_IMPL_KEPT(R) *)(void *)filch_f->room              \
+                                        : &filch_child->result)                                    \
+                        : call
 #define FILCH_IMPL_JOIN_VOID(R, name, call)                                                        \
     if (!filch_stolen)                                                                             \
     call
@@ -232,7 +255,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_CHECK_SPAWN(f) (void)filch_check_fork(f)
 #define FILCH_IMPL_CHECK_SYNC() filch_check_sync(filch_here, filch_mark)
 #define FILCH_IMPL_CHECK_JOIN(child)                                                               \
-    filch_check_join((child).slot, (child).order, #child, __FILE__, __LINE__)
+    filch_check_join((child)->slot, (child)->order, filch_name, filch_file, filch_line)
+#define FILCH_IMPL_PLACE_PARAMS , const char *filch_name, const char *filch_file, int filch_line
+#define FILCH_IMPL_PLACE_OF(name) , name, __FILE__, __LINE__
 #else
 #define FILCH_IMPL_CHECK_ENTER(f, task)
 #define FILCH_IMPL_CHECK_LEAVE(f, task)
@@ -241,11 +266,129 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_CHECK_SPAWN(f) (void)0
 #define FILCH_IMPL_CHECK_SYNC() (void)0
 #define FILCH_IMPL_CHECK_JOIN(child) (void)0
+#define FILCH_IMPL_PLACE_PARAMS
+#define FILCH_IMPL_PLACE_OF(name)
 #endif
+
+/* ---- Mistakes in FILCH_TASK(result, name, (type, argument)...) ------------------------------- */
+
+/* GOOD, or what is wrong: RESULT (it is missing), PAIR (an argument without brackets), MANY. The
+ * list ends with `~`. */
+#define FILCH_IMPL_SHAPE(R, name, ...)                                                             \
+    FILCH_IMPL_CAT(FILCH_IMPL_SHAPE_, FILCH_IMPL_IS_BRACKETED(name))(__VA_ARGS__)
+#define FILCH_IMPL_SHAPE_1(...) RESULT
+#define FILCH_IMPL_SHAPE_0(...)                                                                    \
+    FILCH_IMPL_CAT(FILCH_IMPL_ALL_, FILCH_IMPL_COUNT(__VA_ARGS__))(__VA_ARGS__)
+
+#define FILCH_IMPL_AND_1(rest) rest
+#define FILCH_IMPL_AND_0(rest) PAIR
+#define FILCH_IMPL_ALL_1(end) GOOD
+#define FILCH_IMPL_ALL_2(a, ...)                                                                   \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_1(__VA_ARGS__))
+#define FILCH_IMPL_ALL_3(a, ...)                                                                   \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_2(__VA_ARGS__))
+#define FILCH_IMPL_ALL_4(a, ...)                                                                   \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_3(__VA_ARGS__))
+#define FILCH_IMPL_ALL_5(a, ...)                                                                   \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_4(__VA_ARGS__))
+#define FILCH_IMPL_ALL_6(a, ...)                                                                   \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_5(__VA_ARGS__))
+#define FILCH_IMPL_ALL_7(a, ...)                                                                   \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_6(__VA_ARGS__))
+#define FILCH_IMPL_ALL_8(a, ...)                                                                   \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_7(__VA_ARGS__))
+#define FILCH_IMPL_ALL_9(a, ...)                                                                   \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_8(__VA_ARGS__))
+#define FILCH_IMPL_ALL_10(a, ...)                                                                  \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_9(__VA_ARGS__))
+#define FILCH_IMPL_ALL_11(a, ...)                                                                  \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_10(__VA_ARGS__))
+#define FILCH_IMPL_ALL_12(a, ...)                                                                  \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_11(__VA_ARGS__))
+#define FILCH_IMPL_ALL_13(a, ...)                                                                  \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_12(__VA_ARGS__))
+#define FILCH_IMPL_ALL_14(a, ...)                                                                  \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_13(__VA_ARGS__))
+#define FILCH_IMPL_ALL_15(a, ...)                                                                  \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_14(__VA_ARGS__))
+#define FILCH_IMPL_ALL_16(a, ...)                                                                  \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_15(__VA_ARGS__))
+#define FILCH_IMPL_ALL_17(a, ...)                                                                  \
+    FILCH_IMPL_CAT(FILCH_IMPL_AND_, FILCH_IMPL_IS_PAIR(a))(FILCH_IMPL_ALL_16(__VA_ARGS__))
+#define FILCH_IMPL_ALL_MANY(...) MANY
+
+#define FILCH_IMPL_IS_BRACKETED(a) FILCH_IMPL_SECOND(FILCH_IMPL_BRACKETED a, 0, ~)
+#define FILCH_IMPL_BRACKETED(...) ~, 1
+#define FILCH_IMPL_IS_PAIR(a) FILCH_IMPL_SECOND(FILCH_IMPL_PAIR a, 0, ~)
+#define FILCH_IMPL_PAIR(...)                                                                       \
+    ~, FILCH_IMPL_COUNT_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+                         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, ~)
+
+/* What FILCH_TASK, FILCH_DECLARE and FILCH_BODY become. Without the semicolon behind its static
+ * assertion, the compiler skips the body of a task with a mistake. */
+#define FILCH_IMPL_TASK_GOOD(...)                                                                  \
+    FILCH_IMPL_DECLARE_GOOD(__VA_ARGS__);                                                          \
+    FILCH_IMPL_BODY_GOOD(__VA_ARGS__)
+#define FILCH_IMPL_TASK_PAIR(R, name, ...)                                                         \
+    FILCH_IMPL_STAND_IN(R, name)                                                                   \
+    FILCH_IMPL_STATIC_ASSERT(0, "FILCH_TASK arguments are written (type, name), each in brackets")
+#define FILCH_IMPL_TASK_MANY(R, name, ...)                                                         \
+    FILCH_IMPL_STAND_IN(R, name)                                                                   \
+    FILCH_IMPL_STATIC_ASSERT(0, "FILCH_TASK has at most 16 arguments")
+#define FILCH_IMPL_TASK_RESULT(name, ...)                                                          \
+    FILCH_IMPL_STAND_IN(int, name)                                                                 \
+    FILCH_IMPL_STATIC_ASSERT(0, "FILCH_TASK begins with the type of the result, then the name")
+
+#define FILCH_IMPL_DECLARE_GOOD(...)                                                               \
+    FILCH_IMPL_BODY_GOOD(__VA_ARGS__);                                                             \
+    FILCH_IMPL_QUIET                                                                               \
+    FILCH_IMPL_DEFINE_OUTER(__VA_ARGS__, ~)                                                        \
+    FILCH_IMPL_DEFINE_MEMORY(__VA_ARGS__, ~)                                                       \
+    FILCH_IMPL_DEFINE_THUNK(__VA_ARGS__, ~)                                                        \
+    FILCH_IMPL_DEFINE_FORK(__VA_ARGS__, ~)                                                         \
+    FILCH_IMPL_DEFINE_JOIN(__VA_ARGS__, ~)                                                         \
+    FILCH_IMPL_DEFINE_RUN(__VA_ARGS__, ~)                                                          \
+    FILCH_IMPL_DEFINE_FUTURE(__VA_ARGS__, ~)                                                       \
+    FILCH_IMPL_LOUD                                                                                \
+    FILCH_IMPL_DEFINE_END(__VA_ARGS__, ~)
+#define FILCH_IMPL_DECLARE_PAIR FILCH_IMPL_TASK_PAIR
+#define FILCH_IMPL_DECLARE_MANY FILCH_IMPL_TASK_MANY
+#define FILCH_IMPL_DECLARE_RESULT FILCH_IMPL_TASK_RESULT
+
+#define FILCH_IMPL_BODY_GOOD(...) FILCH_IMPL_FUNCTION(FILCH_IMPL_BODY_SUFFIX, __VA_ARGS__, ~)
+#define FILCH_IMPL_BODY_PAIR FILCH_IMPL_TASK_PAIR
+#define FILCH_IMPL_BODY_MANY FILCH_IMPL_TASK_MANY
+#define FILCH_IMPL_BODY_RESULT FILCH_IMPL_TASK_RESULT
+
+/* In place of a task with a mistake: uses of it say nothing more. */
+#ifdef __cplusplus
+#define FILCH_IMPL_ANY ...
+#else
+#define FILCH_IMPL_ANY
+#endif
+#define FILCH_IMPL_STAND_IN(R, name)                                                               \
+    typedef struct name##_forked {                                                                 \
+        filch_slot *slot;                                                                          \
+        unsigned order;                                                                            \
+    } name##_forked;                                                                               \
+    typedef struct name##_future {                                                                 \
+        filch_future future;                                                                       \
+    } name##_future;                                                                               \
+    extern name##_forked name##_is_a_FILCH_TASK;                                                   \
+    enum { name##_fits = 1 };                                                                      \
+    R name##_body(FILCH_IMPL_ANY);                                                                 \
+    void name##_fork(FILCH_IMPL_ANY);                                                              \
+    void name##_spawn(FILCH_IMPL_ANY);                                                             \
+    R name##_join(FILCH_IMPL_ANY);                                                                 \
+    R name##_run(FILCH_IMPL_ANY);                                                                  \
+    int name##_submit(FILCH_IMPL_ANY);                                                             \
+    int name##_future_start(FILCH_IMPL_ANY);
 
 /* ---- Lists of arguments ---------------------------------------------------------------------- */
 
-#define FILCH_IMPL_FIELD(type, a) type a;
+#define FILCH_IMPL_FIELD(type, a) FILCH_IMPL_KEPT(type) a;
+#define FILCH_IMPL_NAME(type, a) char a;
+#define FILCH_IMPL_ONE(type, a) +1
 #define FILCH_IMPL_PARAM(type, a) , type a
 #define FILCH_IMPL_PASS(type, a) , a
 #define FILCH_IMPL_TO_CHILD(type, a) filch_child->args.a = a;
@@ -254,6 +397,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_IN_CHILD(type, a) , filch_child->args.a
 
 #define FILCH_IMPL_FIELD_NONE char filch_nothing;
+#define FILCH_IMPL_NAME_NONE char filch_nothing;
+#define FILCH_IMPL_ONE_NONE +1
+#define FILCH_IMPL_CHECK_TYPE_NONE
 #define FILCH_IMPL_PARAM_NONE
 #define FILCH_IMPL_PASS_NONE
 #define FILCH_IMPL_TO_CHILD_NONE filch_child->args.filch_nothing = 0;
@@ -283,16 +429,21 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_EACH_17(m, a, ...) m a FILCH_IMPL_EACH_16(m, __VA_ARGS__)
 
 #define FILCH_IMPL_COUNT(...)                                                                      \
-    FILCH_IMPL_COUNT_(__VA_ARGS__, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, ~)
-#define FILCH_IMPL_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, count, ...) count
+    FILCH_IMPL_COUNT_(__VA_ARGS__, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY, MANY,     \
+                      MANY, MANY, MANY, MANY, MANY, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, \
+                      4, 3, 2, 1, ~)
+#define FILCH_IMPL_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x,  \
+                          y, z, a2, b2, c2, d2, e2, f2, count, ...)                                \
+    count
 
 /* name##suffix and `, arguments` out of "name, arguments...". */
 #define FILCH_IMPL_OF(suffix, ...) FILCH_IMPL_CAT(FILCH_IMPL_FIRST(__VA_ARGS__, ~), suffix)
 #define FILCH_IMPL_FIRST(a, ...) a
 #define FILCH_IMPL_ARGUMENTS(...)                                                                  \
-    FILCH_IMPL_CAT(FILCH_IMPL_ARGUMENTS_, FILCH_IMPL_COUNT_(__VA_ARGS__, 2, 2, 2, 2, 2, 2, 2, 2,   \
-                                                            2, 2, 2, 2, 2, 2, 2, 2, 1, ~))         \
-    (__VA_ARGS__)
+    FILCH_IMPL_CAT(FILCH_IMPL_ARGUMENTS_, FILCH_IMPL_HAS_MORE(__VA_ARGS__))(__VA_ARGS__)
+#define FILCH_IMPL_HAS_MORE(...)                                                                   \
+    FILCH_IMPL_COUNT_(__VA_ARGS__, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,  \
+                      2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1, ~)
 #define FILCH_IMPL_ARGUMENTS_1(name)
 #define FILCH_IMPL_ARGUMENTS_2(name, ...) , __VA_ARGS__
 
@@ -305,18 +456,43 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_CAT(a, b) FILCH_IMPL_CAT_(a, b)
 #define FILCH_IMPL_CAT_(a, b) a##b
 
+/* The first use of a name that must be that of a task. */
+#define FILCH_IMPL_MENTION(...) (void)sizeof(FILCH_IMPL_OF(_is_a_FILCH_TASK, __VA_ARGS__))
+
+/* The type in which an argument or a result is kept: not const, and without references. Types are
+ * checked where the task is defined. */
 #ifdef __cplusplus
+#define FILCH_IMPL_QUIET
+#define FILCH_IMPL_LOUD
 #define FILCH_IMPL_TYPEOF(x) decltype(x)
 #define FILCH_IMPL_STATIC_ASSERT(condition, text) static_assert(condition, text)
-#define FILCH_IMPL_CHECK_COPY(type)                                                                \
-    (void)sizeof(                                                                                  \
-        char[__is_trivially_copyable(type) && alignof(type) <= alignof(max_align_t) ? 1 : -1])
+#define FILCH_IMPL_KEPT(type) std::decay_t<type>
+#define FILCH_IMPL_CHECK_TYPE(type, a)                                                             \
+    static_assert(std::is_trivially_copyable<std::decay_t<type>>::value &&                         \
+                      !std::is_reference<type>::value,                                             \
+                  "FILCH_TASK arguments and results are trivially copyable: pass a pointer");      \
+    static_assert(!std::is_array<type>::value,                                                     \
+                  "FILCH_TASK arguments are no arrays: write (type *, name), or use a struct");
+#define FILCH_IMPL_CHECK_SUBMIT(forked)                                                            \
+    filch_impl_check_submit<alignof(decltype(forked)) <= alignof(max_align_t)>()
+template <bool fits> constexpr void filch_impl_check_submit()
+{
+    static_assert(fits, "an argument needs a larger alignment than a submitted task has");
+}
 #else
+/* An argument that is an array is one error, not also a warning for each copy of it. */
+#define FILCH_IMPL_QUIET                                                                           \
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")
+#define FILCH_IMPL_LOUD _Pragma("GCC diagnostic pop")
 #define FILCH_IMPL_TYPEOF(x) __typeof__(x)
 #define FILCH_IMPL_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
-#define FILCH_IMPL_CHECK_COPY(type)                                                                \
+#define FILCH_IMPL_KEPT(type) __typeof__(((void)0, *(__typeof__(type) *)0))
+#define FILCH_IMPL_CHECK_TYPE(type, a)                                                             \
+    _Static_assert(__builtin_types_compatible_p(type, FILCH_IMPL_KEPT(type)),                      \
+                   "FILCH_TASK arguments are no arrays: write (type *, name), or use a struct");
+#define FILCH_IMPL_CHECK_SUBMIT(forked)                                                            \
     (void)sizeof(struct {                                                                          \
-        _Static_assert(_Alignof(type) <= _Alignof(max_align_t),                                    \
+        _Static_assert(_Alignof(__typeof__(forked)) <= _Alignof(max_align_t),                      \
                        "an argument needs a larger alignment than a submitted task has");          \
         char filch_one;                                                                            \
     })

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Must not compile: malloc aligns the arguments of a submitted task. */
+/* Refused in C and C++, in 12 lines: */
+/* an argument needs a larger alignment than a submitted task has */
 #include <filch/task.h>
 
 typedef struct wide {

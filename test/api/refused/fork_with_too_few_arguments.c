@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Refused in C and C++, in 12 lines: */
+/* too few arguments to function */
+#include <filch/task.h>
+
+FILCH_TASK(long, fib, (long, n))
+{
+    if (n < 2)
+        return n;
+    FILCH_FORK(left, fib, n - 1);
+    long right = FILCH_CALL(fib, n - 2);
+    return FILCH_JOIN(left) + right;
+}
+
+long answer(filch_pool *pool);
+long answer(filch_pool *pool)
+{
+    return FILCH_RUN(pool, fib, 40);
+}
+FILCH_TASK(long, bar, (long, n))
+{
+    FILCH_FORK(left, fib);
+    return FILCH_JOIN(left) + n;
+}

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+// Refused in C++, in 12 lines:
+// FILCH_TASK arguments and results are trivially copyable: pass a pointer
+#include <filch/task.h>
+
+FILCH_TASK(long, use, (long &, n))
+{
+    return n;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Refused in C++, in 12 lines:
+// filch_pool
+#include <filch/task.h>
+
+FILCH_TASK(long, fib, (long, n))
+{
+    if (n < 2)
+        return n;
+    FILCH_FORK(left, fib, n - 1);
+    long right = FILCH_CALL(fib, n - 2);
+    return FILCH_JOIN(left) + right;
+}
+
+long answer(filch_pool *pool);
+long answer(filch_pool *pool)
+{
+    return FILCH_RUN(pool, fib, 40);
+}
+long two(int pool);
+long two(int pool)
+{
+    return FILCH_RUN(pool, fib, 1);
+}

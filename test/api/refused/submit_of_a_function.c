@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* Refused in C and C++, in 19 lines: */
+/* foo_is_a_FILCH_TASK */
+#include <filch/task.h>
+
+static long foo(long n)
+{
+    return n;
+}
+
+long answer(filch_pool *pool);
+long answer(filch_pool *pool)
+{
+    return FILCH_SUBMIT(pool, foo, 40);
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// Refused in C++, in 99 lines:
+// FILCH_TASK arguments and results are trivially copyable: pass a pointer
+#include <filch/task.h>
+
+#include <memory>
+FILCH_TASK(int, use, (std::unique_ptr<int>, p))
+{
+    return *p;
+}

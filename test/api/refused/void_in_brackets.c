@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: MIT */
+/* Refused in C and C++, in 12 lines: */
+/* FILCH_TASK arguments are written (type, name), each in brackets */
+#include <filch/task.h>
+
+FILCH_TASK(long, fib, (void))
+{
+    return 1;
+}
