@@ -80,6 +80,9 @@
  *     it, and does not wait for them: wait for these first.
  *   - With a NULL frame, or from a task of another pool, filch_close cancels nothing: first wait
  *     for the operations in flight.
+ *   - On rings, the kernel may keep a closed file open until the worker that carried out its last
+ *     operation waits or looks for work. So the other side may see the end later. A task must not
+ *     block its worker in the kernel for that, with poll(2) for example: filch_poll does not.
  *
  * struct statx is that of sys/stat.h, for programs that define _GNU_SOURCE. Events of filch_poll
  * are those of poll.h.

@@ -30,7 +30,7 @@ static void receive_side(filch_frame *f, void *arg)
 {
     side *s = arg;
     if (!wire_receive(f, &s->a, s->w))
-        wire_finish(s->w);
+        wire_finish(f, s->w);
     act(f, &s->a);
 }
 
@@ -97,7 +97,7 @@ void op_bytes(filch_frame *f, actor *a)
         close(w.out);
     if (receiver.is_thread)
         helper_join(f, &receiver.h);
-    wire_finish(&w);
+    wire_finish(f, &w);
     if (sender.is_thread)
         helper_join(f, &sender.h);
     wire_close(&w);
@@ -173,7 +173,7 @@ void op_started(filch_frame *f, actor *a)
     helper_join(f, &h);
     for (unsigned i = 0; i < l.count; i++) {
         close(l.wires[i].out);
-        wire_finish(&l.wires[i]);
+        wire_finish(f, &l.wires[i]);
         wire_close(&l.wires[i]);
     }
 }
@@ -243,9 +243,9 @@ void op_spliced(filch_frame *f, actor *a)
     }
     to.sent = moved;
     close(to.out);
-    wire_finish(&to);
+    wire_finish(f, &to);
     wire_close(&to);
     from.received = moved;
-    wire_finish(&from);
+    wire_finish(f, &from);
     wire_close(&from);
 }

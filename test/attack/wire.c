@@ -195,14 +195,27 @@ bool wire_receive(filch_frame *f, actor *a, wire *w)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-void wire_finish(wire *w)
+/* Wait by the library, not in poll(2): the end of the file may depend on the thread of a ring,
+ * which may be this one (src/io/README.md). A call of the library may fail; then ask again. */
+static void wait_for_input(filch_frame *f, const wire *w)
+{
+    struct pollfd one = {.fd = w->in, .events = POLLIN};
+    filch_frame *shield = f ? filch_shield(f) : NULL;
+
+    filch_poll(f, w->in, POLLIN);
+    while (poll(&one, 1, 0) == 0)
+        filch_sleep_ns(f, 100000);
+    if (f)
+        filch_unshield(f, shield);
+}
+
+void wire_finish(filch_frame *f, wire *w)
 {
     unsigned char chunk[CHUNK_MAX];
     ssize_t got;
 
     do {
-        struct pollfd one = {.fd = w->in, .events = POLLIN};
-        poll(&one, 1, -1);
+        wait_for_input(f, w);
         got = read(w->in, chunk, sizeof chunk);
         if (got > 0)
             wire_check(w, chunk, (size_t)got);

@@ -27,8 +27,8 @@ void wire_send(filch_frame *f, actor *a, wire *w, size_t bytes);
  * cancellation or too many errors. */
 bool wire_receive(filch_frame *f, actor *a, wire *w);
 
-/* Read what is left by plain system calls, until the sender has closed its end. */
-void wire_finish(wire *w);
+/* Read what is left, until the sender has closed its end. */
+void wire_finish(filch_frame *f, wire *w);
 
 /* Close the wire, and check the counts. Both sides have ended. */
 void wire_close(wire *w);
