@@ -55,8 +55,8 @@
  *     filch_frame *f        the frame: the place of the calling task on its strand. It is the first
  *                           parameter of functions that fork, join or wait; those of a pool need
  *                           none. In a FILCH_TASK it is FILCH_HERE; other tasks receive it as a
- *                           parameter. A plain thread passes NULL to functions that wait, and to
- *                           loops and sorts, which then run serially; it cannot fork
+ *                           parameter. A plain thread cannot fork. It passes NULL to functions
+ *                           that wait, and to loops and sorts, which then run serially
  *     ..._until             waits no longer than an absolute deadline, as from filch_after_ms
  *     ..._try_..., ..._try  never waits: returns false or -EAGAIN instead
  *     ..._all               transfers all bytes, with as many system calls as that takes

@@ -27,8 +27,10 @@
  *
  * It is completed once; a second completion is ignored. Any number of tasks and threads may wait
  * for it, any number of times. Its memory must stay until it is complete and no call waits for it
- * any more. Programs compiled without optimisation, or with -DFILCH_DEBUG, stop when a task returns
- * whose stack has a future that a spawned or submitted task will still complete.
+ * any more.
+ *
+ * Programs compiled without optimisation, or with -DFILCH_DEBUG, check the futures on the stack of
+ * a task that returns. They stop if a spawned or submitted task has yet to complete one of them.
  *
  * The rules for all calls that wait are in filch/filch.h, "Calls that wait".
  */

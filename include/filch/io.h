@@ -25,7 +25,7 @@
  * Cancellation and deadlines
  *   - -ECANCELED: the task's scope is cancelled (filch/scope.h). -ETIMEDOUT: the deadline has
  *     passed. -ENOMEM, while the task waits: there is no memory for a stack on which its forks
- *     could run, or for the pool's first I/O.
+ *     could run, or for what the pool needs to do I/O.
  *   - In all three cases the operation has been cancelled, and its buffer belongs to the caller
  *     again. If it was too late to cancel the operation, its result is returned: no byte is lost.
  *   - An operation that need not wait succeeds in a cancelled task, too. But after 16 of them in a
@@ -250,7 +250,7 @@ FILCH_INLINE filch_op filch_op_pwritev(int fd, const struct iovec *parts, int co
 /* flags: as for recv(2) and send(2). With MSG_DONTWAIT the operation does not wait. With
  * MSG_WAITALL on a stream it waits until the buffer is full. It returns fewer bytes before the end
  * of the stream, an error, a deadline or a cancellation. A recvmsg also ends with the bytes that
- * brought descriptors. Its other control data is that of the last bytes that brought any. */
+ * brought descriptors. If other control data comes more than once, the last is returned. */
 FILCH_INLINE filch_op filch_op_recv(int fd, void *buffer, size_t bytes, int flags)
 {
     return filch_op_make(FILCH_OP_RECV, fd, NULL, buffer, bytes, 0, (unsigned)flags, 0);

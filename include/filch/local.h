@@ -60,7 +60,8 @@ FILCH_API void filch_local_unbind(filch_frame *f, filch_binding *binding);
 /* The value that is bound to `key`, or NULL if none is. */
 FILCH_API void *filch_local_get(filch_frame *f, const filch_key *key);
 
-/* In checked programs: stops with the place of a call that is not in reverse order. */
+/* In programs compiled without optimisation, or with -DFILCH_DEBUG: stop at a call that is not in
+ * reverse order, and print its file and line. */
 FILCH_API void filch_check_local_unbind(const char *file, int line, filch_frame *f,
                                         filch_binding *binding);
 #if FILCH_IMPL_PLACES

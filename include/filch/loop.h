@@ -21,7 +21,8 @@
  * FILCH_HERE. The body gets a frame, too, and may use it for loops, filch_fork and FILCH_CALL_ON.
  *
  * With NULL for the frame, as on a plain thread, they run serially on the calling thread. The body
- * gets a frame all the same. Like FILCH_RUN, they abort if there is no memory for that frame.
+ * gets a frame all the same. If there is no memory for that frame, they abort, as FILCH_RUN does;
+ * filch_reduce_fixed returns -ENOMEM.
  *
  * A chunk is never divided, and neither are the last few chunks. While much work is left, the loop
  * runs several chunks without a check in between. If iterations suddenly become much more

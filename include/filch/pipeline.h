@@ -95,7 +95,7 @@ typedef struct filch_pipeline_options {
  *   -ETIMEDOUT   the deadline has passed
  *   -ECANCELED   the caller is cancelled
  *   -ENOMEM      no stage was called; or a later token got no stack, and some items may be through
- *   -EOWNERDEAD  as of filch_scope_open
+ *   -EOWNERDEAD, -EAGAIN  as of filch_scope_open
  *   -EINVAL      no pool, no stage, a stage without a function, or options.size was not set; no
  *                stage was called
  *   -E2BIG       the options come from a newer header and use members that this library does not

@@ -19,22 +19,23 @@
  *         return filch_pool_destroy(pool);              // waits, then stops all threads
  *     }
  *
- * Nothing is global. Any number of pools may exist. Any thread may use any of them, also a task of
- * another pool.
+ * Any number of pools may exist. They share no threads and no queues. Any thread may use any pool,
+ * also a task of another pool.
  *
  * A pool has one thread from the beginning, and starts others when there is work for them. They
  * sleep in the kernel while there is none. A thread that calls filch_run takes the seat of an idle
  * worker, if there is one, and does the work itself. So a pool is never busier than its number of
  * workers.
  *
- * If the process can start no further thread, there is less parallelism. No task is lost, and no
- * task waits for another pool, or for a thread of the program, to go on. The pool tries again after
- * a while, when there is work: after a millisecond first, then less often, up to once a second.
+ * If the process can start no further thread, there is less parallelism, but no task is lost: the
+ * first thread alone can run all tasks. While there is work, the pool tries again: after a
+ * millisecond first, then less often, up to once a second.
  *
  * A task ends by returning, with all its forks joined. It does not end its thread (pthread_exit).
- * If it calls fork(), the child ends by _exit or exec. Only in a task that its own thread has
- * passed to filch_run, the child may return to that call. Where the library finds a violation, it
- * prints the task's name (without symbols: its place, for addr2line), and aborts.
+ * If a task calls fork(), the child ends by _exit or exec. There is one exception: if the thread
+ * that called filch_run also runs that task, the child may return from the task to filch_run. When
+ * the library finds a violation, it prints the task's name (without symbols: its place, for
+ * addr2line), and aborts. It looks for missing joins in pools with the default deque only.
  */
 #ifndef FILCH_POOL_H
 #define FILCH_POOL_H
@@ -96,9 +97,10 @@ typedef struct filch_options {
     bool report_overflow; /* print the strand whose stack overflowed: installs a SIGSEGV handler */
     const char *name;     /* of the threads, with their number; NULL: "filch" */
 
-    /* Called in each thread of the pool before it first works, and when it ends. on_start may run
-     * tasks of the pool: while it waits for them in filch_run, its worker runs others, too. While
-     * it waits for anything else, its worker does nothing. on_stop must not use the pool. */
+    /* Called in each thread of the pool: on_start before the thread first works, on_stop when it
+     * ends. A thread that never works calls neither. on_start may run tasks of the pool: while it
+     * waits for them in filch_run, its worker runs others, too. While it waits for anything else,
+     * its worker does nothing. on_stop must not use the pool. */
     void (*on_start)(void *context, unsigned worker_index);
     void (*on_stop)(void *context, unsigned worker_index);
     void *hook_context;
@@ -117,13 +119,15 @@ typedef struct filch_options {
  *   -E2BIG    the options come from a newer header and use members that this library does not know
  *   -ENOEXEC  the caller was compiled against another layout of strands
  *   -ENOMEM
- *   -EAGAIN   the process cannot start a single thread; or another error of pthread_create
+ *   -EAGAIN   the first thread of the pool cannot be started. Other errors of pthread_create are
+ *             possible, too
  *
  * Environment variables replace defaults:
  *   FILCH_WORKERS  the number of workers
  *   FILCH_DEQUE    the deque: "chaselev", "abp:256" (with its capacity) or "bwos_lifo:1024:8" (and
  *                  its block). An unknown deque is ignored; an impossible capacity is -EINVAL
  *   FILCH_VERBOSE  if set, and not to 0: print to standard error how these were chosen
+ * FILCH_IO (filch/io.h) and FILCH_DUMP_SIGNAL (filch/trace.h) also concern pools.
  */
 FILCH_API int filch_pool_create_abi(filch_pool **pool, const filch_options *options, unsigned abi);
 FILCH_INLINE int filch_pool_create(filch_pool **pool, const filch_options *options)
@@ -144,7 +148,8 @@ FILCH_API unsigned filch_pool_worker_count(const filch_pool *pool);
  * Returns 0, or
  *   -EINVAL      no pool, or no function
  *   -EOWNERDEAD  the caller is a task of this pool that has called fork(), and this is the child
- *   -EAGAIN      in the child of a fork(): the process cannot start a single thread
+ *   -EAGAIN      in the child of a fork(): the first thread of the pool cannot be started. Other
+ *                errors of pthread_create are possible, too
  *   -ENOMEM      in on_start, before there is a stack to run the task on
  */
 FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
@@ -166,7 +171,7 @@ FILCH_API int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg,
  * task.
  *
  * Returns 0, or -EINVAL: no pool; -EDEADLK: a task of this pool called it, and would wait for
- * itself.
+ * itself. In the child of a fork() that has not used the pool, there is nothing to wait for.
  */
 FILCH_API int filch_pool_wait(filch_pool *pool);
 

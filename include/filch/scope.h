@@ -47,9 +47,9 @@
  * Every scope that was opened must be closed. Its memory is in use until then. The pool must live
  * as long; filch_pool_destroy returns -EBUSY over an open scope.
  *
- * Programs compiled without optimisation, or with -DFILCH_DEBUG, stop with the file and line of a
- * call on a scope that is not open, or that opens one twice. They also stop when a task returns
- * whose stack has a scope that is still open.
+ * Programs compiled without optimisation, or with -DFILCH_DEBUG, stop at a call on a scope that is
+ * not open, and at a call that opens a scope twice. They also stop when a task returns whose stack
+ * has an open scope. The message has the file and line.
  *
  * In the child of a fork(), a scope that was opened before belongs to the parent, as do its tasks.
  * filch_scope_spawn and filch_scope_close return -EOWNERDEAD there; filch_scope_cancel does
@@ -116,6 +116,7 @@ typedef struct filch_scope {
  *   -E2BIG       the options come from a newer header and use members that this library does not
  *                know
  *   -EOWNERDEAD  the caller is a task of the pool that has called fork(), and this is the child
+ *   -EAGAIN      in the child of a fork(): as of filch_run
  */
 FILCH_API int filch_scope_open(filch_frame *f, filch_scope *scope, filch_pool *pool,
                                const filch_scope_options *options);

@@ -25,9 +25,11 @@
  * A library that is built with FILCH_DEBUG (a Debug build) detects tasks that wait for each other's
  * mutexes in a circle. It names them on stderr when the last of them begins to wait.
  *
- * Programs compiled without optimisation, or with -DFILCH_DEBUG, stop with the file and line of
- * these calls: an unlock, or a filch_cond_wait, without the lock; a barrier for no caller. If the
- * library is built with FILCH_DEBUG, too, they also stop at an unlock by another task.
+ * Programs compiled without optimisation, or with -DFILCH_DEBUG, stop at these calls, and print the
+ * file and line:
+ *   - an unlock, or a filch_cond_wait, without the lock;
+ *   - an unlock of a mutex that another task holds, unless it was locked by filch_mutex_try_lock;
+ *   - a filch_barrier_wait on a barrier for 0 callers.
  *
  *     filch_rwlock_read_lock(f, &lock);                    // many readers ...
  *     filch_rwlock_unlock(&lock);
@@ -72,7 +74,7 @@ typedef struct filch_list {
 typedef struct filch_mutex {
     filch_atomic_u32 state, lock;
     filch_list waiters;
-    FILCH_ATOMIC(void *) holder; /* the strand that holds the mutex, if known: for a dump */
+    FILCH_ATOMIC(void *) holder; /* the strand that holds the mutex, or NULL */
 } filch_mutex;
 
 /* A task that locks may overtake tasks that wait, but none of them again and again. Only the holder

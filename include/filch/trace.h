@@ -65,13 +65,13 @@ FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counte
  *       strand 2 [right] waits for a mutex at 0x5617f0a8e040, held by strand 1 [left]
  *       strand 0 [serve] waits for recv of descriptor 7
  *
- * In brackets is the task: its function, by the symbol table of the program. For a stripped program
- * it is "<file>+0x<address>", which `addr2line -f -e <file>` turns into the name, given a file with
- * debug information. Of a task that began as a fork, it is the stolen fork; forks that were not
- * stolen are part of the task that joins them.
+ * In brackets is the function of the task, by the symbol table of the program. For a stripped
+ * program it is "<file>+0x<address>": `addr2line -f -e <file>` prints its name, if <file> is a copy
+ * with debug information. A strand shows the task that it began with. Forks that were not stolen
+ * are part of the task that joins them.
  *
- * Plain threads that wait are not listed. The holder of a mutex is known if it locked by another
- * call than filch_mutex_try_lock, and is a task.
+ * Plain threads that wait are not listed. The dump names the holder of a mutex only if that is a
+ * task, and did not use filch_mutex_try_lock.
  *
  * Returns 0, -EINVAL: no pool or no file, or -EIO.
  */
@@ -80,16 +80,20 @@ FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
 /*
  * When the process gets this signal, dump all its pools to the standard error, between two lines
  * that begin with "filch: ". The environment variable FILCH_DUMP_SIGNAL does the same for a program
- * that does not call this: USR1, SIGUSR1 or 10. It is read when the first pool is created.
+ * that does not call this. Its value is a number, or HUP, QUIT, USR1, USR2, PWR or WINCH, also with
+ * "SIG" before. It is read when the first pool is created.
  *
- * The handler only wakes a thread, started by this call, that prints. So the dump also comes if all
- * workers block, and if all other threads block the signal. A forked child has the thread as soon
- * as it uses a pool of its parent. As after any signal, system calls that cannot be
- * restarted return EINTR: signal(7).
+ * This call starts a thread that prints; the handler only wakes it. So the dump also comes if all
+ * workers block, and if all other threads block the signal. The child of a fork() starts such a
+ * thread when it first uses a pool of its parent; before that it dumps nothing. As after any
+ * signal, system calls that cannot be restarted return EINTR: signal(7).
  *
- * With 0 the thread ends, and the previous handler is restored. Returns 0; -EINVAL: no such signal,
- * or one that is sent for a fault of the program, or SIGURG, which filch/io.h needs; -EAGAIN or
- * -ENOMEM: the thread cannot be started.
+ * With 0 the thread ends, and the previous handler is restored.
+ *
+ * Returns 0, or
+ *   -EINVAL   no such signal, or one of SIGSEGV, SIGBUS, SIGFPE, SIGILL, and SIGURG (filch/io.h)
+ *   -EAGAIN   the thread cannot be started
+ *   -ENOMEM
  */
 FILCH_API int filch_dump_on_signal(int number);
 
