@@ -31,8 +31,8 @@ typedef struct http_room {
     pthread_mutex_t mutex;
     http_place *oldest, *newest;
     unsigned open;       /* connections */
-    unsigned leaving;    /* shut down by us, and their room is not taken yet */
-    unsigned left_count; /* of these, closed since a task last waited for room */
+    unsigned leaving;    /* connections shut down for room that is not taken yet */
+    unsigned left_count; /* of these: closed since a task last waited for room */
     unsigned wanted;     /* tasks that wait for room */
     filch_event left;    /* a connection was closed */
 } http_room;
@@ -42,20 +42,21 @@ typedef struct http_room {
         .mutex = PTHREAD_MUTEX_INITIALIZER                                                         \
     }
 
-/* Count a new connection. Waits while there are `most`, 0: any number. 0, or -ECANCELED. */
+/* Count a new connection. While there are `most`, wait; 0 means any number. Returns 0 or
+ * -ECANCELED. */
 int http_room_enter(filch_frame *f, http_room *room, unsigned most);
 
 /* The descriptor of a connection was closed. */
 void http_room_leave(http_room *room, const http_place *place);
 
-/* There are no descriptors: wait until a connection is closed, but not for long. 0: there may be
- * one now; -ETIMEDOUT, -ECANCELED. */
+/* There are no descriptors: wait until a connection is closed, but not for long. Returns 0, there
+ * may be a descriptor now; or -ETIMEDOUT, -ECANCELED. */
 int http_room_make(filch_frame *f, http_room *room);
 
 /* The connection begins to wait for a request, or for the rest of one. */
 void http_room_wait(http_room *room, http_place *place, int fd);
 
-/* It goes on. False: it was shut down meanwhile. */
+/* The connection no longer waits. False: it was shut down meanwhile. */
 bool http_room_go_on(http_room *room, http_place *place);
 
 #endif

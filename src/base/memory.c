@@ -51,7 +51,7 @@ void *filch_map_aligned(size_t bytes_below, size_t bytes_above, size_t alignment
     char *low = reserved + offset;
     char *high = low + bytes;
     /* An error: the kernel had merged our mapping with its neighbours, and has no room to split it
-     * again. Unmapping all that is left may still succeed. No more than that: once the part below
+     * again. Unmapping all that is left may still succeed. Do not unmap more: once the part below
      * is gone, another thread may have a mapping there. */
     if (offset > 0 && munmap(reserved, offset)) {
         munmap(reserved, reserved_bytes);

@@ -5,7 +5,8 @@
  * A request is a sequence of instructions that changes nothing on a processor: rotations of a
  * register by 128 bits in all, and an exchange of a register with itself. Valgrind recognises the
  * sequence and carries out the request. valgrind.h documents both, and their numbers are part of
- * valgrind's ABI. They are written out here, so that every build of the library can be checked.
+ * valgrind's ABI. They are written out here, so that every build of the library works on valgrind,
+ * also one made without valgrind.h.
  *
  * A request costs some ten instructions. Call this only where a pool or its I/O is created, and
  * before rare system calls.

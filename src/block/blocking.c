@@ -29,8 +29,9 @@
 static const unsigned thread_limits[LANE_COUNT] = {
     [FILCH_LANE_ANY] = 64, [FILCH_LANE_FILES] = 16, [FILCH_LANE_NAMES] = 8};
 
-/* If a thread cannot be started for a call, and the others are busy, try again after this time, and
- * after twice that ... up to a second: perhaps the call that they make waits for this one. */
+/* If a thread cannot be started for a call, and the other threads are busy, the task tries again
+ * after this time, then after twice that, up to a second. The busy threads may make calls that wait
+ * for this one. */
 #define FIRST_RETRY_NS 1000000
 #define RETRY_DOUBLINGS 10
 

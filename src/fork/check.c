@@ -11,8 +11,8 @@
  *   - if it has a task of filch_fork that was not begun, or
  *   - if it is public: the join of a public task moves the split below it.
  *
- * The rule is checked whenever a frame is used. So a task that a called function has forgotten is
- * found at the caller's next fork or join, and at the end of the calling task.
+ * The rule is checked whenever a frame is used. If a called function has forgotten to join a task,
+ * the check finds that at the caller's next fork or join, or at the end of the calling task.
  */
 #include "fork/fork.h"
 #include "strand/notes.h"
@@ -28,7 +28,7 @@
  * checked. */
 #define UNKNOWN (~0u)
 
-/* A task was found in a slot from `f` on. `when` continues the sentence. */
+/* `task` is not joined. `when` says where that was noticed, as the end of the message. */
 static _Noreturn void stop_for_fork(filch_slot *task, const char *when)
 {
     const filch_plain *plain = filch_plain_in(task);
@@ -46,7 +46,7 @@ static unsigned generation_of(const filch_strand *strand)
     return strand->pool ? strand->pool->generation : 0;
 }
 
-/* All slots from `f` on must be free. Returns the task in one that is not, or NULL. */
+/* All slots from `f` on must be free. Returns a task that is in one of them, or NULL. */
 static filch_slot *find_open(filch_frame *f)
 {
     filch_strand *strand = filch_strand_of(f);

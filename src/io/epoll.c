@@ -6,7 +6,7 @@
  * for one event. The thread that gets the event takes the operations that the event is for off the
  * list, and tries them. Such a thread is
  *   - an idle worker, one at a time, or the thread of the instance, if it has one;
- *   - a busy worker, when it is the turn of events;
+ *   - a busy worker, in a fair round (src/worker/README.md);
  *   - the lookout, for workers that compute.
  *
  *     waiting (in a list) --- event ---> being tried --- -EAGAIN ---> waiting

@@ -64,8 +64,8 @@ filch_uring *filch_io_uring(filch_frame *f, filch_strand *strand);
 /* The epoll instance of the pool, made if need be; NULL: no memory or no descriptor for it. */
 filch_epoll *filch_io_epoll(filch_io *io);
 
-/* The same, for an operation that this worker's thread starts; NULL also if no thread would wait in
- * epoll for it. */
+/* As filch_io_epoll, for an operation that this worker's thread starts. Also NULL if no thread
+ * would wait in epoll for the operation. */
 filch_epoll *filch_io_watched_epoll(filch_io *io, filch_worker *worker);
 
 /* The record of a descriptor; NULL: it has none, as its number is too large, or there is no

@@ -130,8 +130,8 @@ static ssize_t open_without_lease(const filch_op *op)
     return -EAGAIN;
 }
 
-/* Can the open wait for no other process? Then it is the same with and without O_NONBLOCK. An open
- * with O_CREAT and O_EXCL makes the file. */
+/* Is it sure that the open waits for no other process? Then it is the same with and without
+ * O_NONBLOCK. An open with O_CREAT and O_EXCL makes the file, so no process has opened it. */
 static bool waits_for_nobody(const filch_op *op)
 {
     const unsigned makes_file = O_CREAT | O_EXCL;

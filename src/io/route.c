@@ -80,7 +80,7 @@ static bool is_for_ring(const launch *l)
 }
 
 /* Without memory for the pool's I/O, a task makes the system call itself, and blocks its worker.
- * May that call wait for another task, which needs a worker to go on? Such a call is not made. */
+ * Might the call wait for another task, which needs this worker? Then the task does not make it. */
 static bool waits_for_others(const filch_op *op)
 {
     return filch_op_events(op) || filch_op_has(op, FILCH_TRAIT_OPENS);

@@ -8,9 +8,8 @@
  *     |     epoch      | searchers| sleepers | top, 0=none|
  *     +----------------+----------+----------+------------+
  *
- * A sleeper is a free seat: a worker without a running thread. A publisher that takes a seat off
- * the stack wakes the seat's thread. A caller of filch_run that takes a seat acts as that worker
- * itself.
+ * A sleeper is a free seat: no running thread holds it. A publisher that takes a seat off the stack
+ * wakes the seat's thread. A caller of filch_run that takes a seat acts as that worker itself.
  */
 #ifndef FILCH_SLEEP_SLEEP_H
 #define FILCH_SLEEP_SLEEP_H

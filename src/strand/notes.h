@@ -18,7 +18,7 @@ typedef struct filch_note {
     struct filch_note *next;
     const void *object;
     bool (*is_live)(const void *object);
-    const char *text; /* what is wrong if it is live */
+    const char *text; /* what is wrong if the object is in use */
     const char *file;
     int line;
 } filch_note;
@@ -26,13 +26,13 @@ typedef struct filch_note {
 typedef struct filch_notes {
     filch_note *first;
     size_t count, limit;              /* at the limit, notes of objects not in use are dropped */
-    void (*then)(filch_strand *self); /* what at_end was */
+    void (*then)(filch_strand *self); /* the strand's at_end before */
 } filch_notes;
 
 /*
- * For is_live: read 4 or 8 bytes of an object. It may be gone, and another function may use its
- * memory; or another thread may be about to complete it. Both values are right then. Sanitizers do
- * not look.
+ * For is_live: read 4 or 8 bytes of an object, unseen by sanitizers. The object may be gone, and
+ * another function may use its memory. Or another thread may be completing the object: then the old
+ * and the new value are both right.
  */
 uint32_t filch_notes_read32(const void *word);
 uint64_t filch_notes_read64(const void *word);
@@ -49,8 +49,8 @@ const filch_note *filch_notes_find(const filch_strand *strand, const void *objec
 
 /*
  * The objects are in the frames of functions that have returned, where the next calls would write.
- * So move the stack pointer below them. For functions so short that the compiler saves hardly any
- * register before that. The gap is much smaller than the smallest stack.
+ * So move the stack pointer below them. Use it in short functions only: registers that the compiler
+ * saves before that are written there, too. The gap is much smaller than the smallest stack.
  */
 #define FILCH_NOTES_KEEP_STACK()                                                                   \
     do {                                                                                           \
@@ -58,7 +58,7 @@ const filch_note *filch_notes_find(const filch_strand *strand, const void *objec
         __asm__ volatile("" ::"r"(filch_gap) : "memory");                                          \
     } while (0)
 
-/* After the call: it must not become a jump. */
+/* After the call, which must not become a jump (a tail call). */
 #define FILCH_NOTES_KEPT() __asm__ volatile("" ::: "memory")
 
 /* The stack below this address is free: stop the program if an object there is in use. */

@@ -20,7 +20,7 @@ typedef struct filch_plain {
     unsigned line;
     unsigned generation; /* of the pool: in the child of a fork(), slots hold tasks of the parent */
     uint32_t is_begun;
-    uint32_t seal; /* all this was written, and no other task has been written over it */
+    uint32_t seal; /* if it fits: the members above belong to this task */
 } filch_plain;
 
 _Static_assert(sizeof(filch_plain) <= FILCH_SLOT_ROOM, "a plain task lies in its slot");
@@ -35,7 +35,7 @@ static inline uint32_t filch_plain_seal(const filch_plain *plain)
     return 0x66696c63u ^ (uint32_t)(uintptr_t)plain->file ^ plain->line << 8;
 }
 
-/* The thunks: of filch_fork, and of a checked program. */
+/* The thunks of such tasks. The second one is for checked programs. */
 void filch_plain_run(filch_frame *f, filch_slot *task);
 void filch_plain_run_checked(filch_frame *f, filch_slot *task);
 

@@ -49,7 +49,7 @@ static void check_scope(const char *file, int line, const filch_scope *scope)
     stop(file, line,
          has_life(scope, FILCH_SCOPE_CLOSED)
              ? "the scope is already closed"
-             : "this is no open scope: it was never opened, or has been copied or overwritten");
+             : "this is no open scope: it was never opened, or was copied or overwritten");
 }
 
 int filch_check_scope_open(const char *file, int line, filch_frame *f, filch_scope *scope,
@@ -111,7 +111,7 @@ int filch_check_scope_close(const char *file, int line, filch_frame *f, filch_sc
 
 /* ---- futures --------------------------------------------------------------------------------- */
 
-/* The value of a future on a stack, until it is complete. */
+/* The value of a pending future that a task will complete. Memory without it is no such future. */
 static void *seal_of(const filch_future *future)
 {
     return (void *)((uintptr_t)future ^ (uintptr_t)0x66696c6366757475);
@@ -180,7 +180,7 @@ void filch_check_local_unbind(const char *file, int line, filch_frame *f, filch_
 {
     /* relaxed: own variable. */
     if (f && filch_load_relaxed(&filch_strand_of(f)->locals) != binding)
-        stop(file, line, "another binding was made later, and is not unbound; or this one is");
+        stop(file, line, "another binding was bound later and still is, or this one is not bound");
     filch_local_unbind(f, binding);
 }
 
@@ -188,7 +188,7 @@ void filch_check_local_unbind(const char *file, int line, filch_frame *f, filch_
 
 static void check_mutex(const char *file, int line, filch_mutex *mutex)
 {
-    /* relaxed: a holder sees its own value. Only libraries built with FILCH_DEBUG write it. */
+    /* relaxed: a holder sees its own value. */
     const filch_strand *holder = filch_load_relaxed(&mutex->holder);
 
     if (!filch_mutex_is_held(mutex))
@@ -206,7 +206,7 @@ void filch_check_mutex_unlock(const char *file, int line, filch_mutex *mutex)
 void filch_check_rwlock_unlock(const char *file, int line, filch_rwlock *rwlock)
 {
     if (!filch_rwlock_is_held(rwlock))
-        stop(file, line, "the lock is not locked");
+        stop(file, line, "the reader-writer lock is not locked");
     filch_rwlock_unlock(rwlock);
 }
 

@@ -9,7 +9,8 @@
 
 #include <filch/scope.h>
 
-/* For checked programs. The words belong to the address: other memory is no scope. */
+/* For checked programs. The state is mixed with the scope's address (filch_scope_life). So a copy
+ * of a scope, or other memory, does not look like a scope. */
 enum filch_scope_life {
     FILCH_SCOPE_OPEN = 0x6f70656e,
     FILCH_SCOPE_CLOSING = 0x636c6f73,

@@ -48,10 +48,10 @@ typedef struct dump {
     struct {
         uintptr_t address;
         char name[NAME_BYTES];
-    } names[NAMES_KEPT]; /* looking one up reads files */
+    } names[NAMES_KEPT]; /* kept, since looking up a name reads files */
 } dump;
 
-/* A line in the making. What does not fit is cut off. */
+/* A line that is being written. Text that does not fit is cut off. */
 typedef struct text {
     size_t length;
     char bytes[512];
@@ -125,7 +125,7 @@ static void add_task(dump *d, text *to, const filch_strand *strand)
     add(to, "]");
 }
 
-/* ---- what they wait for ---------------------------------------------------------------------- */
+/* ---- what strands wait for ------------------------------------------------------------------- */
 
 static void add_mutex(dump *d, text *to, const filch_mutex *mutex)
 {

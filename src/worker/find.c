@@ -9,12 +9,13 @@
 #include "worker/lookout.h"
 #include "worker/source.h"
 
-/* Every 61st time a worker looks first into another place than its ready queue. Strands that resume
- * each other for ever, or yield, must not keep it from jobs, events and stolen tasks. If each of
- * these strands runs for long, 61 rounds take too long: then it does so after half a millisecond.
+/* In a fair round a worker looks first into another place than its ready queue. Strands that resume
+ * each other for ever, or yield, must not keep it from jobs, events and stolen tasks. Every 61st
+ * round is fair. If each of these strands runs for long, 61 rounds take too long. So a round is
+ * also fair half a millisecond after the last one.
  *
- * Reading the clock takes up to 15 ns, a short round 50. So the worker reads it in the next round
- * only if the rounds since the last reading took some time. */
+ * Reading the clock takes up to 15 ns, a short round 50. So the worker reads the clock in every
+ * 16th round, or in the next one if the rounds since the last reading took some time. */
 #define ROUNDS_TO_FAIRNESS 61
 #define FAIRNESS_NS 500000
 #define ROUNDS_TO_CLOCK 16
@@ -107,8 +108,8 @@ static filch_strand *take_fairly(filch_worker *worker)
     return strand;
 }
 
-/* The caller is about to take a strand from one of the first places. If it has not been the turn of
- * the other places for long, it is now. */
+/* The worker is about to take a strand from one of the first places. If the last fair round was
+ * long ago, make this one fair. */
 static filch_strand *take_if_overdue(filch_worker *worker)
 {
     if (worker->rounds_to_clock-- > 0)

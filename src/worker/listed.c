@@ -43,7 +43,7 @@ static filch_atomic_u32 wanted, stopping; /* why `asked` was posted */
 
 /* ---- the dump thread ------------------------------------------------------------------------- */
 
-/* Not by stderr's own FILE: a hanging thread may have locked that. */
+/* Write to the descriptor. A hanging thread may have locked stderr's own FILE. */
 static ssize_t write_stderr(void *cookie, const char *bytes, size_t count)
 {
     size_t done = 0;
@@ -52,7 +52,7 @@ static ssize_t write_stderr(void *cookie, const char *bytes, size_t count)
     while (done < count) {
         ssize_t written = write(STDERR_FILENO, bytes + done, count - done);
         if (written < 0 && errno != EINTR)
-            break; /* nobody can read it */
+            break; /* no reader is left */
         done += written > 0 ? (size_t)written : 0;
     }
     return (ssize_t)count;
@@ -254,7 +254,7 @@ static void in_parent(void)
     pthread_mutex_unlock(&switching);
 }
 
-/* The dump thread was left behind, perhaps in the middle of a dump. */
+/* The child has no dump thread: it stayed in the parent, perhaps in the middle of a dump. */
 static void in_child(void)
 {
     dumped = NULL;

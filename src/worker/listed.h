@@ -13,7 +13,7 @@ void filch_listed_add(filch_pool *pool);
 /* A pool is about to be destroyed. Waits while it is being dumped. */
 void filch_listed_remove(filch_pool *pool);
 
-/* A pool was rebuilt in the child of a fork(): the thread that dumps was left behind. */
+/* A pool was rebuilt in the child of a fork(): start the dump thread there, too. */
 void filch_listed_forked(void);
 
 #endif

@@ -5,9 +5,10 @@
  *
  * A task ends wrongly in four ways:
  *
- *   - It has not joined a task that was public. The first fork on a strand always publishes. So a
- *     task that a worker has begun, and that joins none of its forks, is found in every build. A
- *     task that another one called or joined is found only if a thief had asked for work.
+ *   - It has not joined a task that was public. The first fork on a strand always publishes. So if
+ *     a worker has begun a task that joins none of its forks, every build finds that. A task that
+ *     another one called or joined is found only if a thief had asked for work. Pools with another
+ *     deque are not checked: their strands have a split of 0.
  *   - It called fork(), and the child returned from it. The child has no other thread, and all
  *     other tasks belong to the parent.
  *   - It ended its thread, or a C++ exception left it: strand/unwind.h.
@@ -17,11 +18,12 @@
 
 #include "worker/worker.h"
 
-/* For filch_misuse: the function of a task in a slot, which is not complete; of a job. */
+/* For filch_misuse: the function of the task in a slot, which is not complete, or of a job. */
 uintptr_t filch_task_function(filch_slot *task);
 uintptr_t filch_job_function(const filch_job *job);
 
-/* If filch_has_ended_wrongly: returns only if the child of a fork() `may_return`. */
+/* Call this if filch_has_ended_wrongly. It returns only in the child of a fork() that
+ * `may_return`. */
 void filch_misuse_at_end(filch_strand *self, uintptr_t fn, bool may_return);
 
 /* The function of a task has returned to the bottom of its strand: has it ended wrongly? */

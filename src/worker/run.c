@@ -46,7 +46,7 @@ static FILCH_NOT_INLINED void run_job(filch_strand *self)
     job->fn(filch_split_slots(&self->split), job->arg);
     FILCH_STOP_UNWIND();
 
-    /* The child of a fork() may return to the filch_run that this thread has called. */
+    /* The child of a fork() may return from a task to filch_run, if its own thread called that. */
     if (filch_has_ended_wrongly(self))
         filch_misuse_at_end(self, filch_job_function(job), self->worker->root == job);
     if (self->at_end)

@@ -29,8 +29,8 @@ struct filch_source {
     filch_atomic_u32 is_watched; /* a thread waits in it, or is about to */
 
     /* By its thread: reap completions. Returns the strands to resume, linked by link.next. Makes no
-     * system call unless one is needed. If each poll needs one, most polls may do nothing, but not
-     * those with `is_due`. */
+     * system call unless one is needed. If each poll needs a system call, most polls may do
+     * nothing. A poll with `is_due`, in a fair round, always looks. */
     filch_link *(*poll)(filch_source *source, bool is_due);
 
     /* By the thread that watches it: the same, but block until an operation completes, the bell

@@ -64,7 +64,7 @@ void filch_stolen_wait(filch_strand *strand, filch_slot *child)
         filch_pause();
     }
     if (!filch_pool_is_alive(strand->pool))
-        filch_misuse("the child of a fork() joins a task that was stolen, which only the parent "
+        filch_misuse("the child of a fork() joins a stolen task, which only a thread of the parent "
                      "can complete",
                      filch_task_function(child));
     /* The strand is entered again when the child is complete. Until then the worker does other

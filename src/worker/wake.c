@@ -22,8 +22,8 @@
 /* By the holder of the seat. Returns 0 or -errno. */
 static int start(filch_worker *worker)
 {
-    /* Set it before the thread starts: once it runs, it may give the seat back, and the destroyer,
-     * who takes the seat, reads this. */
+    /* Set it before the thread starts: once it runs, it may give the seat back. The thread that
+     * destroys the pool takes the seat then, and reads this. */
     worker->has_thread = true;
     int err = filch_fault(FILCH_FAULT_THREAD)
                   ? EAGAIN
@@ -43,7 +43,7 @@ int filch_pool_start_first(filch_pool *pool)
     return err;
 }
 
-/* Note a failure to start a thread, and since when to try again. */
+/* A thread could not be started: note when to try again. */
 static void put_off(filch_pool *pool)
 {
     /* relaxed: only the time of the next attempt depends on it, and on retry_ns. */
@@ -63,8 +63,9 @@ static unsigned startable_count(filch_pool *pool)
     return retry_ns == 0 || filch_clock_ns() >= retry_ns ? count : 0;
 }
 
-/* Start the thread of a vacant seat, with `next` to run first, or as a searcher, which the caller
- * has counted. False: no seat is vacant, or its thread cannot be started. */
+/* Start the thread of a vacant seat. The thread first runs `next`. If that is NULL, it begins as a
+ * searcher, which the caller has counted. False: no seat is vacant, or its thread cannot be
+ * started. */
 static bool start_vacant(filch_pool *pool, filch_strand *next)
 {
     int seat = filch_sleep_pop(&pool->vacant, FILCH_ROLE_RUNNING, false);

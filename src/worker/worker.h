@@ -104,11 +104,11 @@ struct filch_worker {
     filch_magazine free; /* more free strands; empty while the seat is free */
     void *root;          /* a guest helps only this filch_run; NULL: everything */
     filch_victims victims;
-    /* When it last began with another place, and how often it has: find.c. */
+    /* The last fair round, and the number of fair rounds: find.c. */
     uint64_t fair_ticks;
     unsigned fair_turns;
-    unsigned rounds_to_clock; /* before it reads the clock again for that, */
-    uint64_t clock_ticks;     /* which it last did then */
+    unsigned rounds_to_clock; /* until the worker next reads the clock for a fair round */
+    uint64_t clock_ticks;     /* what it read last */
     unsigned spin_halvings;   /* its spin time is 1 / 2^spin_halvings of the longest: spin.h */
     /* Loops: src/loop. */
     filch_pace_note paces[FILCH_PACE_NOTES];
@@ -139,7 +139,7 @@ struct filch_pool {
     filch_timers timers;
     filch_parts parts;
     filch_sleep sleep;        /* free seats whose thread sleeps, and the searchers */
-    filch_sleep vacant;       /* free seats without a thread, yet */
+    filch_sleep vacant;       /* free seats that have no thread yet */
     filch_atomic_u32 lookout; /* the lookout's index plus 1; 0: there is none */
 
     /* The lookout only: worker/lookout.c. */
@@ -147,7 +147,7 @@ struct filch_pool {
     bool is_look_near;    /* a source wants the next look soon */
 
     /* Any thread. */
-    filch_atomic_u64 retry_ns;      /* start no thread before; 0: the last start succeeded */
+    filch_atomic_u64 retry_ns;      /* start no thread before; 0: the last start has not failed */
     filch_atomic_u32 failed_starts; /* how many starts of threads in a row have failed */
     filch_atomic_u32 stopping;      /* 0, or: filch_pool_destroy collects the seats */
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
@@ -235,15 +235,15 @@ void filch_pool_notify(filch_pool *pool, filch_worker *worker);
  * vacant seats. */
 unsigned filch_pool_idle_count(filch_pool *pool);
 
-/* The same without those that search, as a hint. */
+/* The same without the workers that search, as a hint. */
 unsigned filch_pool_sleeper_count(filch_pool *pool);
 
 /* Start the thread of the first worker, which sleeps until there is work. No other thread knows the
  * pool yet. Returns 0, or an error of pthread_create like -EAGAIN. */
 int filch_pool_start_first(filch_pool *pool);
 
-/* The same for one strand, which is handed to the woken worker directly. That worker need not look
- * for the strand, and does not count as a searcher. False: no worker sleeps, or one searches; the
+/* Like filch_pool_notify, but hand one strand to the woken worker. That worker need not look for
+ * the strand, and does not count as a searcher. False: no worker sleeps, or one searches; the
  * strand is still the caller's. */
 bool filch_pool_hand_over(filch_pool *pool, filch_strand *strand);
 
@@ -278,7 +278,7 @@ void filch_strand_resume(filch_strand *strand);
 /* ---- pool.c ---------------------------------------------------------------------------------- */
 
 /* In a forked child, rebuild the pool. Returns 0; -EOWNERDEAD: the caller is a task of it that
- * called fork(); or another error: its first thread cannot be started. */
+ * called fork(); or the error of pthread_create: the pool's first thread cannot be started. */
 int filch_pool_check(filch_pool *pool);
 
 /* Was the pool created, or rebuilt, in this process? */

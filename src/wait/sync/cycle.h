@@ -12,7 +12,7 @@
  * compared, never read. Plain threads are not followed, nor are tasks that used
  * filch_mutex_try_lock.
  *
- * In other builds, only the holder is written down.
+ * In other builds, only the holder is stored.
  */
 #ifndef FILCH_WAIT_SYNC_CYCLE_H
 #define FILCH_WAIT_SYNC_CYCLE_H
