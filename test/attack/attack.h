@@ -8,8 +8,8 @@
  *
  * An actor is a seeded source of choices with a budget of operations. act() spends the budget. An
  * operation that starts tasks or threads gives each of them an actor with a part of its budget. So
- * the seed alone determines the program; only the order in time is up to the machine. README.md
- * has the rules for operations.
+ * the seed alone determines the program; only the scheduling is up to the machine. README.md has
+ * the rules for operations.
  */
 #ifndef FILCH_TEST_ATTACK_H
 #define FILCH_TEST_ATTACK_H
@@ -264,7 +264,7 @@ extern world the_world;
 
 #define WORLD_UNITS 3
 
-/* The pool that `f` works for is one of these, or another one. */
+/* One of the pools of the world. The calling task may belong to another pool. */
 filch_pool *some_pool(actor *a);
 
 /* Count a task that must run, and one that runs. */

@@ -42,24 +42,26 @@ static void print_parts(FILE *out)
 
 static void help(void)
 {
-    printf("usage: attack [options]: run random programs, and account for all that they do\n"
-           "  --seed N         the first seed [from the clock]\n"
-           "  --count N        run so many seeds, one after the other\n"
-           "  --seconds S      or for so long [10]\n"
-           "  --jobs J         so many at once [1]\n"
-           "  --only PARTS     operations to run: tree,scope\n"
-           "  --without PARTS  operations, surroundings and faults to leave out; `faults`: all\n"
-           "  --with PARTS     to add: what is left out unless asked for\n"
-           "  --budget N       operations of a program [%u]\n"
-           "  --depth N        of operations in operations [%u]\n"
-           "  --workers, --pools, --threads N   the most there may be\n"
-           "  --deque, --io    instead of the seed's choice\n"
-           "  --limit S        a program without progress for so long hangs; more with load [%u]\n"
-           "  --shrink SEED    find the smallest settings with which this seed still fails\n"
-           "  --tries N        how often to run a seed before it counts as good, for --shrink [5]\n"
-           "  --trace          print each operation\n"
-           "  --keep-going     go on after a failure\n",
-           DEFAULT_BUDGET, DEFAULT_DEPTH, DEFAULT_LIMIT_S);
+    printf(
+        "usage: attack [options]\n"
+        "Run random programs while system calls fail, and check what they have counted.\n"
+        "  --seed N         the first seed [from the clock]\n"
+        "  --count N        how many seeds to run, counting up from the first\n"
+        "  --seconds S      without --count: how long to run seeds [10]\n"
+        "  --jobs J         how many programs to run at once [1]\n"
+        "  --only PARTS     operations to run: tree,scope\n"
+        "  --without PARTS  operations, surroundings and faults to leave out; `faults`: all\n"
+        "  --with PARTS     parts to run that this build leaves out otherwise\n"
+        "  --budget N       number of operations of a program [%u]\n"
+        "  --depth N        how deep operations may nest [%u]\n"
+        "  --workers, --pools, --threads N   at most N of these\n"
+        "  --deque D, --io W  one deque, one way of I/O, whatever the seed chooses\n"
+        "  --limit S        seconds without progress until a program hangs; more with load [%u]\n"
+        "  --shrink SEED    find the smallest settings with which this seed still fails\n"
+        "  --tries N        for --shrink: how many runs without a failure make a seed good [5]\n"
+        "  --trace          print each operation\n"
+        "  --keep-going     go on after a failure\n",
+        DEFAULT_BUDGET, DEFAULT_DEPTH, DEFAULT_LIMIT_S);
     print_parts(stdout);
 }
 
