@@ -232,7 +232,7 @@ static bool is_short(int err)
     return err == -EMFILE || err == -ENFILE;
 }
 
-/* The same. If there are no descriptors, wait until other connections are closed. */
+/* As open_beneath. If there are no descriptors, wait until other connections are closed. */
 static int open_file(filch_frame *f, char *path)
 {
     uint64_t deadline_ns = filch_after_ms(SHORT_MS);
@@ -422,7 +422,7 @@ static void refuse(filch_frame *f, int fd)
     http_room_leave(&server.room, &none);
 }
 
-/* There are no descriptors. The kernel says so before a client comes, so wait for one first. */
+/* There are no descriptors. The kernel says so before a client comes, so wait for it first. */
 static int make_room_for_client(filch_frame *f)
 {
     int events = filch_poll(f, server.listener, POLLIN);

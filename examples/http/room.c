@@ -16,8 +16,8 @@ static void take_off(http_room *room, http_place *place)
     place->is_listed = false;
 }
 
-/* Under the mutex: shut down the connection that has waited longest, one at a time. If its next
- * bytes have come, its task goes on: then take the next connection. */
+/* Under the mutex: shut down the connection that has waited longest, one at a time. If bytes of its
+ * request have come meanwhile, its task goes on: then choose the next connection. */
 static void shut_oldest(http_room *room)
 {
     http_place *place = room->oldest;
@@ -38,8 +38,9 @@ static void shut_oldest(http_room *room)
     }
 }
 
-/* Under the mutex: wait for room, without the mutex. Connections that were closed made room, which
- * this task has taken, or finds when it looks again. Until then no further one is shut down. */
+/* Under the mutex, which is released during the wait: wait for room. The room of connections that
+ * were closed before is taken by now, or found when this task looks again. So they no longer count
+ * as leaving, and one more connection may be shut down. */
 static int await_room(filch_frame *f, http_room *room)
 {
     room->leaving -= room->left_count;

@@ -6,10 +6,10 @@
  *               ^ shut down when there is no room
  *
  * A connection that waits for a request is worth less than a new one. So when the server is short
- * of connections or of descriptors, it shuts down the connection that has waited longest: its task
- * receives an end, and closes it. A connection goes to the end of the list when it begins to wait,
- * and once more when the first byte of a head comes. So a client that sends a head byte by byte
- * gains nothing. A connection whose answer is being sent is not in the list.
+ * of connections or of descriptors, it shuts down the connection that has waited longest. The task
+ * of that connection receives an end, and closes it. A connection goes to the end of the list when
+ * it begins to wait, and once more when the first byte of a head comes. So a client that sends a
+ * head byte by byte gains nothing. A connection whose answer is being sent is not in the list.
  *
  * The mutex is a pthread's: no task waits while it holds it.
  */

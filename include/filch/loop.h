@@ -74,9 +74,9 @@ FILCH_API void filch_reduce(filch_frame *f, size_t begin, size_t end, const filc
  * range is always cut into the same parts of `leaf` indices, which are merged as the same tree. A
  * `leaf` of 0 means a thousandth of the range.
  *
- * Returns 0 or -ENOMEM: there was no memory for an accumulator of more than 512 bytes, or for the
- * frame if `f` is NULL, and *result is undefined. (filch_reduce cannot fail: without memory it
- * splits less.)
+ * Returns 0 or -ENOMEM, and then *result is undefined: there was no memory for an accumulator of
+ * more than 512 bytes, or, if `f` is NULL, for the frame. (filch_reduce cannot fail: without memory
+ * it splits less.)
  */
 FILCH_API int filch_reduce_fixed(filch_frame *f, size_t begin, size_t end, size_t leaf,
                                  const filch_reducer *reducer, void *context, void *result);

@@ -48,7 +48,7 @@
  * as long; filch_pool_destroy returns -EBUSY over an open scope.
  *
  * Programs compiled without optimisation, or with -DFILCH_DEBUG, stop at a call on a scope that is
- * not open, and at a call that opens a scope twice. They also stop when a task returns whose stack
+ * not open, or when a scope is opened twice. They also stop when a task returns whose stack
  * has an open scope. The message has the file and line.
  *
  * In the child of a fork(), a scope that was opened before belongs to the parent, as do its tasks.

@@ -2,8 +2,8 @@
 /*
  * Requests to valgrind: is the program running on it, and where are its stacks?
  *
- * A request is a sequence of instructions that changes nothing on a processor: rotations of a
- * register by 128 bits in all, and an exchange of a register with itself. Valgrind recognises the
+ * A request is a sequence of instructions that changes nothing on a processor. It rotates a
+ * register by 128 bits in all, and combines a register with itself. Valgrind recognises the
  * sequence and carries out the request. valgrind.h documents both, and their numbers are part of
  * valgrind's ABI. They are written out here, so that every build of the library works on valgrind,
  * also one made without valgrind.h.

@@ -186,7 +186,7 @@ ssize_t filch_try_open(filch_op *op, bool is_ready)
 /* ---- open: on a ring ------------------------------------------------------------------------- */
 
 /* Does a ring open the file non-blocking, though the caller has not asked for that? A blocking open
- * would wait on a thread of the kernel, and there are few for each ring: when all of them wait, the
+ * would wait on a thread of the kernel. There are few of these for each ring: when all wait, the
  * ring carries out no operation on files. Devices are opened as asked: for some, O_NONBLOCK changes
  * more than the wait. */
 static bool is_made_nonblocking(const filch_op *op)

@@ -4,8 +4,10 @@
  *
  * With MSG_WAITALL, a non-blocking call returns the bytes that have come. So the operation counts
  * received bytes in `mode`, and the next call goes on behind them. Such an operation goes to no
- * ring, where it would miss three things: descriptors that come with the bytes, the end of a stream
- * that comes with the last bytes (AF_UNIX, Linux 6.18), and the end of a message.
+ * ring. There it would miss three things (Linux 6.18):
+ *   - descriptors that come with the bytes;
+ *   - the end of an AF_UNIX stream, if that comes with the last bytes;
+ *   - the end of a message.
  */
 #include "io/entry.h"
 #include "io/ops.h"

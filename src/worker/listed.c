@@ -5,8 +5,8 @@
  *     the signal -> handler: sem_post -> the dump thread: filch_pool_dump of each pool, on stderr
  *
  * The handler may interrupt a thread that holds any lock, so it only posts a semaphore. The thread
- * that dumps belongs to no pool. So it also dumps a pool whose workers all block in system calls,
- * and a program whose threads all block the signal: the dump thread accepts it.
+ * that dumps belongs to no pool. So it also dumps a pool whose workers all block in system calls.
+ * If all other threads block the signal, the dump thread accepts it.
  *
  * A pool may be destroyed at any time. The dump thread notes in `dumped` which pool it reads, and
  * releases the lock before it prints. The destroyer waits until its pool is not the one dumped.

@@ -25,8 +25,8 @@
  *     (That call may be in progress already, or begin after the steal has returned.)
  *   - From then on, until an entry is stolen or the deque is empty, no steal returns EMPTY. To that
  *     end the owner reclaims only half of the granted entries at a time.
- *   - Once the deque was empty, a new entry is the owner's alone again: a steal returns EMPTY
- *     although there is an entry, and leaves a new request.
+ *   - Once the deque was empty, only the owner can take a new entry: a steal returns EMPTY, and
+ *     leaves a new request.
  * So thieves starve only if the owner makes no calls, or pops all entries after each answer.
  *
  * No call waits for another thread, wherever that thread is stopped. The owner can reclaim every
