@@ -173,7 +173,7 @@ static bool can_run(filch_frame *f, const actor *a, unsigned i)
            !(needs & LOCKS && a->has_lock) && !(needs & SHARES && a->is_forked);
 }
 
-/* Of all operations, so that leaving out one part changes no other choice. */
+/* Choose among all operations, so that leaving out one part changes no other choice. */
 static unsigned choose(actor *a)
 {
     unsigned sum = 0, at, i;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library calls instead of malloc, mmap, pthread_create and their like (calls.txt): the
- * same calls, which fail now and then, and count what the library has not given back.
+ * The library calls these functions instead of malloc, mmap, pthread_create and their like
+ * (calls.txt). They do the same, but fail now and then. They count what the library has not given
+ * back.
  */
 #include "faults.h"
 

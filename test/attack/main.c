@@ -89,7 +89,7 @@ static uint64_t parse_parts(char *text)
     return parts;
 }
 
-/* Not in a run unless asked for. */
+/* Parts that are left out, unless --with asks for them. */
 static uint64_t parts_left_out(void)
 {
     uint64_t parts = 0;

@@ -180,7 +180,7 @@ void op_started(filch_frame *f, actor *a)
 
 /* ---- closed while operations are in flight --------------------------------------------------- */
 
-/* Without memory, filch_op_start waits until its operation is complete, which would be never. */
+/* Without memory, filch_op_start waits until its operation is complete: here that is never. */
 void op_closed(filch_frame *f, actor *a)
 {
     unsigned char bytes[4][10];

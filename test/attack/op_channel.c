@@ -61,7 +61,7 @@ static void trade(filch_frame *f, void *arg)
             is_over = err != -ETIMEDOUT;
         }
     }
-    /* Nobody waits for this end any more. */
+    /* No task or thread waits for this end any more. */
     if (e->is_receiver || e->closes)
         filch_channel_close(e->m->channel);
     act(f, &e->a);
@@ -125,7 +125,7 @@ void op_channel(filch_frame *f, actor *a)
     if (is_short)
         filch_scope_cancel(&scope);
     else
-        /* The receivers go on until somebody closes the channel. */
+        /* The receivers go on until the channel is closed. */
         filch_sleep_ns(f, below(a, 500000));
     if (one_in(a, 2) || !options.deadline_ns)
         filch_channel_close(m.channel);

@@ -94,7 +94,7 @@ static int send_as_rival(filch_frame *f, void *arg)
     return 0;
 }
 
-/* Until there has been nothing for a while. */
+/* Receive until nothing has come for a while. */
 static int receive_as_rival(filch_frame *f, void *arg)
 {
     rival *r = arg;

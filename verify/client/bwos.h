@@ -178,14 +178,15 @@ typedef struct state {
 static MC_KEEP state states[STATES_MAX];
 static MC_KEEP unsigned state_count;
 
-/* Of the kind: describe the deque, which is at rest, by calls of `note`. */
+/* Each kind defines this: describe the deque, which no thread uses now, by calls of `note`. */
 static void describe(void);
 
-/* Of the kind: the owner's positions, before the threads start and after each of its calls. */
+/* Each kind defines this: note the owner's positions. Called before the threads start, and after
+ * each call of the owner. */
 static void note_position(void);
 
-/* Of the kind, after the threads: is there an entry that the owner had granted, in a whole block,
- * before they started, and has not reclaimed since? */
+/* Each kind defines this; called after the threads. Before they started, the owner had granted
+ * whole blocks. Is there an entry in one of these that the owner has not reclaimed since? */
 static bool is_block_granted(void);
 
 static void note(int64_t word)
