@@ -135,6 +135,17 @@ static void seal(filch_future *future)
     filch_lock_release(filch_future_lock(future));
 }
 
+/* No task will complete it: the call has failed. */
+static void unseal(filch_future *future)
+{
+    if (!future)
+        return;
+    filch_lock_acquire(filch_future_lock(future));
+    if (!filch_future_is_ready(future) && future->value == seal_of(future))
+        future->value = NULL;
+    filch_lock_release(filch_future_lock(future));
+}
+
 static void note_future(filch_strand *strand, const char *file, int line,
                         const filch_future *future)
 {
@@ -156,7 +167,9 @@ int filch_check_future_spawn(const char *file, int line, filch_frame *f, filch_s
     if (scope && fn)
         seal(future);
     int err = filch_future_spawn(f, scope, future, fn, arg);
-    if (!err)
+    if (err)
+        unseal(future);
+    else
         note_future(strand, file, line, future);
     return err;
 }
@@ -169,7 +182,9 @@ int filch_check_future_submit(const char *file, int line, filch_pool *pool, filc
     if (pool && fn)
         seal(future);
     int err = filch_future_submit(pool, future, fn, arg);
-    if (!err)
+    if (err)
+        unseal(future);
+    else
         note_future(strand, file, line, future);
     return err;
 }

@@ -380,6 +380,42 @@ TEST(correct_calls_are_not_stopped)
     }
 }
 
+/* A future that was used before, and that a failed call would have completed. */
+FILCH_TASK(int, fail_to_spawn, (filch_pool *, pool))
+{
+    filch_frame *f = FILCH_HERE;
+    filch_future future = FILCH_FUTURE_INIT;
+    filch_scope scope;
+    void *value;
+
+    CHECK(filch_scope_open(f, &scope, pool, NULL) == 0);
+    CHECK(filch_future_spawn(f, &scope, &future, compute, NULL) == 0);
+    CHECK(filch_future_get(f, &future, &value) == 0);
+    filch_scope_cancel(&scope);
+    CHECK(filch_scope_close(f, &scope) == -ECANCELED);
+    CHECK(filch_scope_open(f, &scope, pool, NULL) == 0);
+    filch_scope_cancel(&scope);
+    filch_future_init(&future);
+    CHECK(filch_future_spawn(f, &scope, &future, compute, NULL) == -ECANCELED);
+    return filch_scope_close(f, &scope);
+}
+
+static void fail_to_spawn_in_pool(void *arg TEST_UNUSED)
+{
+    filch_options options = {.size = sizeof options, .workers = 2};
+    filch_pool *pool;
+
+    CHECK(filch_pool_create(&pool, &options) == 0);
+    CHECK(FILCH_RUN(pool, fail_to_spawn, pool) == -ECANCELED);
+    CHECK(filch_pool_destroy(pool) == 0);
+}
+
+TEST(a_future_whose_call_failed_may_be_discarded)
+{
+    ended c = run_in_child(fail_to_spawn_in_pool, NULL);
+    assert_exit_code(&c, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +429,7 @@ int main(void)
         cmocka_unit_test(an_unlock_by_another_task_is_found_if_the_library_is_a_debug_build),
         cmocka_unit_test(an_unbind_out_of_order_is_found),
         cmocka_unit_test(correct_calls_are_not_stopped),
+        cmocka_unit_test(a_future_whose_call_failed_may_be_discarded),
     };
     return cmocka_run_group_tests_name("misuse_wait", tests, watchdog_start, watchdog_stop);
 }
