@@ -110,7 +110,9 @@ static __attribute__((noinline)) void check_leave(filch_frame *f, unsigned open,
 {
     filch_strand *strand = filch_strand_of(f);
 
-    filch_notes_check(strand, free_below);
+    /* In the child of a fork(), objects in use belong to the parent: nothing will write to them. */
+    if (strand->pool && filch_pool_is_alive(strand->pool))
+        filch_notes_check(strand, free_below);
     int count = strand->open_forks == UNKNOWN ? 0 : (int)(strand->open_forks - open);
     if (count != 0 || find_open(f))
         stop_at_leave(f, count, task);

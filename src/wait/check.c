@@ -58,7 +58,8 @@ int filch_check_scope_open(const char *file, int line, filch_frame *f, filch_sco
     filch_strand *strand = strand_of(f);
     const filch_note *note = strand ? filch_notes_find(strand, scope) : NULL;
 
-    if (note) {
+    /* In the child of a fork(), the open scope is that of the parent. */
+    if (note && filch_pool_is_alive(strand->pool)) {
         fprintf(stderr, "filch: %s:%d: the scope was opened here before, and is not closed\n",
                 note->file, note->line);
         stop(file, line, "the scope is already open");

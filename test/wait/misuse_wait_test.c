@@ -416,6 +416,66 @@ TEST(a_future_whose_call_failed_may_be_discarded)
     assert_exit_code(&c, 0);
 }
 
+/* The child of a fork() leaves functions whose scope and future belong to the parent. */
+static __attribute__((noinline)) int fork_with_objects(filch_frame *f, filch_pool *pool)
+{
+    filch_future future = FILCH_FUTURE_INIT;
+    filch_scope scope;
+    void *value;
+    int status;
+
+    latch_init(&may_complete, 1);
+    CHECK(filch_scope_open(f, &scope, pool, NULL) == 0);
+    CHECK(filch_future_spawn(f, &scope, &future, complete_late, NULL) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        return filch_scope_close(f, &scope);
+    latch_open(&may_complete);
+    CHECK(filch_future_get(f, &future, &value) == 0);
+    CHECK(filch_scope_close(f, &scope) == 0);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    return 0;
+}
+
+FILCH_TASK(int, calls_forker, (filch_pool *, pool))
+{
+    int err = fork_with_objects(FILCH_HERE, pool);
+    return err;
+}
+
+static void fork_in_task(filch_frame *f, void *pool)
+{
+    if (FILCH_CALL_ON(f, calls_forker, pool) == -EOWNERDEAD)
+        _exit(0);
+}
+
+/* The caller of filch_run runs this itself, so the child may return to it. */
+static void fork_in_guest(filch_frame *f, void *pool)
+{
+    fork_with_objects(f, pool);
+}
+
+static void fork_in_pool(void *arg TEST_UNUSED)
+{
+    filch_options options = {.size = sizeof options, .workers = 2};
+    filch_pool *pool;
+
+    CHECK(filch_pool_create(&pool, &options) == 0);
+    CHECK(filch_run(pool, fork_in_task, pool) == 0);
+    pid_t parent = getpid();
+    CHECK(filch_run(pool, fork_in_guest, pool) == 0);
+    if (getpid() != parent)
+        _exit(0);
+    CHECK(filch_pool_destroy(pool) == 0);
+}
+
+TEST(a_forked_child_may_leave_the_objects_of_its_parent)
+{
+    ended c = run_in_child(fork_in_pool, NULL);
+    assert_exit_code(&c, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +490,7 @@ int main(void)
         cmocka_unit_test(an_unbind_out_of_order_is_found),
         cmocka_unit_test(correct_calls_are_not_stopped),
         cmocka_unit_test(a_future_whose_call_failed_may_be_discarded),
+        cmocka_unit_test(a_forked_child_may_leave_the_objects_of_its_parent),
     };
     return cmocka_run_group_tests_name("misuse_wait", tests, watchdog_start, watchdog_stop);
 }
