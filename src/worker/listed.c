@@ -173,6 +173,52 @@ static void restore_handler(void)
     signal_number = 0;
 }
 
+/* ---- fork() ---------------------------------------------------------------------------------- */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&switching);
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&switching);
+}
+
+/* The dump thread was left behind, perhaps in the middle of a dump. */
+static void in_child(void)
+{
+    dumped = NULL;
+    has_thread = false;
+    out = NULL; /* its lock may be held for ever */
+    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    in_parent();
+}
+
+/* A program may call filch_dump_on_signal and fork() before it creates a pool. */
+static void register_handlers(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void handle_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_handlers);
+}
+
+void filch_listed_forked(void)
+{
+    pthread_mutex_lock(&switching);
+    if (signal_number && !has_thread)
+        start(signal_number);
+    pthread_mutex_unlock(&switching);
+}
+
+/* ---- the choice of the signal ---------------------------------------------------------------- */
+
 static int switch_to(int number)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
@@ -201,6 +247,7 @@ int filch_dump_on_signal(int number)
     if (number < 0 || number == SIGSEGV || number == SIGBUS || number == SIGFPE ||
         number == SIGILL || number == SIGURG)
         return -EINVAL;
+    handle_forks();
     pthread_mutex_lock(&switching);
     int err = switch_to(number);
     pthread_mutex_unlock(&switching);
@@ -240,51 +287,15 @@ static void read_environment(void)
                 wish, strerror(-err));
 }
 
-/* ---- fork() ---------------------------------------------------------------------------------- */
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&switching);
-    pthread_mutex_lock(&lock);
-}
-
-static void in_parent(void)
-{
-    pthread_mutex_unlock(&lock);
-    pthread_mutex_unlock(&switching);
-}
-
-/* The child has no dump thread: it stayed in the parent, perhaps in the middle of a dump. */
-static void in_child(void)
-{
-    dumped = NULL;
-    has_thread = false;
-    out = NULL; /* its lock may be held for ever */
-    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-    in_parent();
-}
-
-void filch_listed_forked(void)
-{
-    pthread_mutex_lock(&switching);
-    if (signal_number && !has_thread)
-        start(signal_number);
-    pthread_mutex_unlock(&switching);
-}
-
 /* ---- the list -------------------------------------------------------------------------------- */
-
-static void begin(void)
-{
-    pthread_atfork(before_fork, in_parent, in_child);
-    read_environment();
-}
 
 void filch_listed_add(filch_pool *pool)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    pthread_once(&once, begin);
+    handle_forks();
+    pthread_once(&once, read_environment);
+    filch_listed_forked();
     pthread_mutex_lock(&lock);
     pool->listed_pass = passes;
     pool->listed_to = &first;

@@ -13,7 +13,8 @@ void filch_listed_add(filch_pool *pool);
 /* A pool is about to be destroyed. Waits while it is being dumped. */
 void filch_listed_remove(filch_pool *pool);
 
-/* A pool was rebuilt in the child of a fork(): start the dump thread there, too. */
+/* A pool was created or rebuilt, perhaps in the child of a fork(): if the thread that dumps was
+ * left behind, start it again. */
 void filch_listed_forked(void);
 
 #endif

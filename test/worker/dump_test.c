@@ -558,6 +558,43 @@ TEST(a_signal_dumps_also_in_a_forked_child)
     assert_exit_code(&c, 0);
 }
 
+/* The child uses only a pool of its own. The program had a pool before the fork(), or none. */
+static void dump_a_new_pool_in_a_child(void *had_pool)
+{
+    filch_options options = {.size = sizeof options, .workers = 2, .name = "new"};
+    filch_pool *old, *pool;
+    char text[4096];
+    int status;
+
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    if (had_pool)
+        CHECK(filch_pool_create(&old, NULL) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        int saved, caught = catch_stderr(&saved);
+        CHECK(filch_pool_create(&pool, &options) == 0);
+        CHECK(raise(SIGUSR1) == 0);
+        read_dump(caught, text, sizeof text);
+        CHECK(strstr(text, "pool 'new': 2 workers"));
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (had_pool)
+        CHECK(filch_pool_destroy(old) == 0);
+}
+
+TEST(a_signal_dumps_also_a_new_pool_of_a_forked_child)
+{
+#ifdef TEST_TSAN
+    skip(); /* as above */
+#endif
+    ended c = run_in_child(dump_a_new_pool_in_a_child, NULL);
+    assert_exit_code(&c, 0);
+    c = run_in_child(dump_a_new_pool_in_a_child, "");
+    assert_exit_code(&c, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +607,7 @@ int main(void)
         cmocka_unit_test(another_signal_can_be_chosen_and_the_handler_before_is_restored),
         cmocka_unit_test(pools_may_come_and_go_while_they_are_dumped),
         cmocka_unit_test(a_signal_dumps_also_in_a_forked_child),
+        cmocka_unit_test(a_signal_dumps_also_a_new_pool_of_a_forked_child),
     };
     return cmocka_run_group_tests_name("dump", tests, watchdog_start, watchdog_stop);
 }
