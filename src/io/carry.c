@@ -147,11 +147,13 @@ static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadl
 {
     filch_epoll *epoll = filch_io_epoll(io);
     uint64_t pause_ns = FIRST_PAUSE_NS;
+    bool polls = filch_op_is_for_all(op);
 
     filch_io_count_op(io->pool, op, 1);
     for (bool is_over = false; !is_over;) {
-        int err = filch_op_is_for_all(op) ? poll_until(f, io, op, deadline_ns)
-                                          : pause_until(f, &pause_ns, deadline_ns);
+        unsigned received = op->mode;
+        int err =
+            polls ? poll_until(f, io, op, deadline_ns) : pause_until(f, &pause_ns, deadline_ns);
         if (!err)
             err = begin_use(io, epoll, op);
         if (err) {
@@ -161,6 +163,13 @@ static void try_until(filch_frame *f, filch_io *io, filch_op *op, uint64_t deadl
         }
         is_over = filch_op_try_at_once(op);
         end_use(epoll, op);
+        if (!filch_op_is_for_all(op))
+            continue;
+        /* If the event brought no bytes, the next poll may report it at once, too: POLLERR lasts
+         * while the socket's error queue has an entry. So pause before that poll. */
+        polls = !polls || op->mode > received;
+        if (op->mode > received)
+            pause_ns = FIRST_PAUSE_NS;
     }
     filch_io_count_op(io->pool, op, -1u);
 }

@@ -5,7 +5,9 @@
 #include "pools.h"
 
 #include <filch/io.h>
+#include <filch/trace.h>
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 
@@ -281,6 +283,56 @@ TEST(urgent_bytes_are_not_waited_for)
     on_pools(receive_urgent, NULL);
 }
 
+static void open_tcp_pair(int pair[2])
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr *at = (struct sockaddr *)&address;
+    socklen_t length = sizeof address;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK(listener >= 0 && bind(listener, at, length) == 0 && listen(listener, 1) == 0);
+    CHECK(getsockname(listener, at, &length) == 0);
+    pair[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(pair[1] >= 0 && connect(pair[1], at, length) == 0);
+    pair[0] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    CHECK(pair[0] >= 0 && close(listener) == 0);
+}
+
+/* While the error queue of a socket has an entry, each poll returns at once. */
+static void receive_beside_an_error(filch_frame *f, void *arg)
+{
+    const int on = 1;
+    int pair[2];
+    char bytes[8];
+    (void)arg;
+
+    open_tcp_pair(pair);
+    if (setsockopt(pair[0], SOL_SOCKET, SO_ZEROCOPY, &on, sizeof on) == 0 &&
+        send(pair[0], "x", 1, MSG_ZEROCOPY) == 1) {
+        struct pollfd polled = {.fd = pair[0]};
+        CHECK(poll(&polled, 1, -1) == 1 && polled.revents == POLLERR);
+    }
+    CHECK(send(pair[1], "abcd", 4, 0) == 4);
+    filch_op op = filch_op_recv(pair[0], bytes, sizeof bytes, MSG_WAITALL);
+    CHECK(filch_op_start(f, &op) == 0);
+    CHECK(filch_sleep_until(f, filch_after_ms(100)) == 0);
+    CHECK(send(pair[1], "efgh", 4, 0) == 4);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 8 && memcmp(bytes, "abcdefgh", 8) == 0);
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
+}
+
+/* Without pauses the operation would wait some thousand times. */
+TEST(a_recv_does_not_spin_while_the_error_queue_has_an_entry)
+{
+    filch_pool *pool = watched_pool_of(2);
+    filch_counters counters = {.size = sizeof counters};
+
+    assert_int_equal(filch_run(pool, receive_beside_an_error, NULL), 0);
+    assert_int_equal(filch_pool_counters(pool, &counters), 0);
+    assert_true(counters.suspensions < 1000);
+    watched_pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_descriptor_ends_a_message),
         cmocka_unit_test(a_recv_waits_for_all_bytes_though_a_duplicate_is_closed),
         cmocka_unit_test(urgent_bytes_are_not_waited_for),
+        cmocka_unit_test(a_recv_does_not_spin_while_the_error_queue_has_an_entry),
     };
     return cmocka_run_group_tests_name("io_recv", tests, watchdog_start, watchdog_stop);
 }
