@@ -85,8 +85,11 @@ FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
  *
  * This call starts a thread that prints; the handler only wakes it. So the dump also comes if all
  * workers block, and if all other threads block the signal. The child of a fork() starts such a
- * thread when it first uses a pool of its parent; before that it dumps nothing. As after any
- * signal, system calls that cannot be restarted return EINTR: signal(7).
+ * thread when it creates a pool, or first uses one of its parent; before that it dumps nothing. As
+ * after any signal, system calls that cannot be restarted return EINTR: signal(7).
+ *
+ * The thread and the handler stay until the process ends. So dlclose does not unload libfilch.so.
+ * Code that is linked with libfilch.a must call this with 0 before dlclose unloads it.
  *
  * With 0 the thread ends, and the previous handler is restored.
  *
