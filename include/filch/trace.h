@@ -93,7 +93,7 @@ FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
  *
  * With 0 the thread ends, and the previous handler is restored.
  *
- * Returns 0, or
+ * Returns 0, or an error, and then the signal that was chosen before stays:
  *   -EINVAL   no such signal, or one of SIGSEGV, SIGBUS, SIGFPE, SIGILL, and SIGURG (filch/io.h)
  *   -EAGAIN   the thread cannot be started
  *   -ENOMEM

@@ -40,6 +40,7 @@ static pthread_t thread;
 static FILE *out;
 static sem_t asked;
 static filch_atomic_u32 wanted, stopping; /* why `asked` was posted */
+static filch_atomic_u32 accepted;         /* the signal that the thread does not block */
 
 /* ---- the dump thread ------------------------------------------------------------------------- */
 
@@ -99,11 +100,22 @@ static void dump_all(void)
     fflush(out);
 }
 
+static void accept_only(uint32_t number)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    sigdelset(&all, (int)number);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+}
+
 static void *serve(void *argument)
 {
     (void)argument;
     pthread_setname_np(pthread_self(), "filch/dump");
     for (;;) {
+        /* relaxed: pthread_create and the semaphore carry it. */
+        accept_only(filch_load_relaxed(&accepted));
         while (sem_wait(&asked))
             ; /* EINTR: the signal came to this thread */
         /* relaxed: the semaphore carries it. */
@@ -130,8 +142,17 @@ static void on_signal(int number)
 
 /* ---- start and stop; with `switching` locked ------------------------------------------------- */
 
-/* Start the dump thread. It accepts only the signal `number`. */
-static int start(int number)
+/* The dump thread accepts only the signal `number`. */
+static void tell_to_accept(int number)
+{
+    /* relaxed: pthread_create or the semaphore carries it. */
+    filch_store_relaxed(&accepted, (uint32_t)number);
+    if (has_thread)
+        sem_post(&asked);
+}
+
+/* Start the dump thread. */
+static int start(void)
 {
     sigset_t all, caller;
 
@@ -144,7 +165,6 @@ static int start(int number)
     /* relaxed: pthread_create carries it. */
     filch_store_relaxed(&stopping, 0);
     sigfillset(&all);
-    sigdelset(&all, number);
     pthread_sigmask(SIG_SETMASK, &all, &caller);
     int err = pthread_create(&thread, NULL, serve, NULL);
     pthread_sigmask(SIG_SETMASK, &caller, NULL);
@@ -212,32 +232,49 @@ static void handle_forks(void)
 void filch_listed_forked(void)
 {
     pthread_mutex_lock(&switching);
-    if (signal_number && !has_thread)
-        start(signal_number);
+    if (signal_number && !has_thread) {
+        tell_to_accept(signal_number);
+        start();
+    }
     pthread_mutex_unlock(&switching);
 }
 
 /* ---- the choice of the signal ---------------------------------------------------------------- */
 
-static int switch_to(int number)
+static void switch_off(void)
 {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
-
     if (signal_number)
         restore_handler();
     stop();
-    if (number == 0)
-        return 0;
-    int err = start(number);
-    if (err)
-        return err;
+}
+
+/* After an error, the signal before is still in use. */
+static int switch_to(int number)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
+    struct sigaction before;
+
+    if (!has_thread) {
+        tell_to_accept(number);
+        int err = start();
+        if (err)
+            return err;
+    }
     sigemptyset(&action.sa_mask);
-    if (sigaction(number, &action, &previous)) {
-        err = -errno;
-        stop();
+    if (sigaction(number, &action, &before)) {
+        int err = -errno;
+        if (signal_number)
+            tell_to_accept(signal_number);
+        else
+            stop();
         return err;
     }
+    if (signal_number && signal_number != number)
+        restore_handler();
+    if (before.sa_handler != on_signal)
+        previous = before;
     signal_number = number;
+    tell_to_accept(number);
     return 0;
 }
 
@@ -249,7 +286,11 @@ int filch_dump_on_signal(int number)
         return -EINVAL;
     handle_forks();
     pthread_mutex_lock(&switching);
-    int err = switch_to(number);
+    int err = 0;
+    if (number == 0)
+        switch_off();
+    else
+        err = switch_to(number);
     pthread_mutex_unlock(&switching);
     return err;
 }

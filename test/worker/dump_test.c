@@ -470,6 +470,8 @@ static void switch_it(void *arg TEST_UNUSED)
     CHECK(filch_dump_on_signal(0) == 0);
     CHECK(filch_dump_on_signal(SIGUSR1) == 0);
     CHECK(filch_dump_on_signal(SIGUSR2) == 0);
+    /* An error changes nothing. */
+    CHECK(filch_dump_on_signal(SIGKILL) == -EINVAL);
     CHECK(raise(SIGUSR1) == 0 && counter_get(&handled) == 1);
     CHECK(raise(SIGUSR2) == 0 && counter_get(&handled) == 1);
     CHECK(filch_dump_on_signal(0) == 0);
