@@ -28,8 +28,9 @@
  * workers.
  *
  * If the process can start no further thread, there is less parallelism, but no task is lost: the
- * first thread alone can run all tasks. While there is work, the pool tries again: after a
- * millisecond first, then less often, up to once a second.
+ * first thread alone can run all tasks. Later calls that give the pool work try again: after a
+ * millisecond first, then less often, up to once a second. Until then, a task that blocks its
+ * thread in the kernel may block the pool.
  *
  * A task ends by returning, with all its forks joined. It does not end its thread (pthread_exit).
  * If a task calls fork(), the child ends by _exit or exec. There is one exception: if the thread
