@@ -128,8 +128,6 @@ static bool is_future_live(const void *object)
 /* A task will complete the future. */
 static void seal(filch_future *future)
 {
-    if (!future)
-        return;
     filch_lock_acquire(filch_future_lock(future));
     if (!filch_future_is_ready(future))
         future->value = seal_of(future);
@@ -139,8 +137,6 @@ static void seal(filch_future *future)
 /* No task will complete it: the call has failed. */
 static void unseal(filch_future *future)
 {
-    if (!future)
-        return;
     filch_lock_acquire(filch_future_lock(future));
     if (!filch_future_is_ready(future) && future->value == seal_of(future))
         future->value = NULL;
@@ -165,12 +161,13 @@ int filch_check_future_spawn(const char *file, int line, filch_frame *f, filch_s
     filch_strand *strand = strand_of(f);
 
     check_scope(file, line, scope);
-    if (scope && fn)
+    bool is_sealed = scope && fn && future;
+    if (is_sealed)
         seal(future);
     int err = filch_future_spawn(f, scope, future, fn, arg);
-    if (err)
+    if (err && is_sealed)
         unseal(future);
-    else
+    else if (!err)
         note_future(strand, file, line, future);
     return err;
 }
@@ -180,12 +177,13 @@ int filch_check_future_submit(const char *file, int line, filch_pool *pool, filc
 {
     filch_strand *strand = strand_here();
 
-    if (pool && fn)
+    bool is_sealed = pool && fn && future;
+    if (is_sealed)
         seal(future);
     int err = filch_future_submit(pool, future, fn, arg);
-    if (err)
+    if (err && is_sealed)
         unseal(future);
-    else
+    else if (!err)
         note_future(strand, file, line, future);
     return err;
 }
