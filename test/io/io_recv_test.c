@@ -180,9 +180,15 @@ static void receive_descriptor_beside_close(filch_frame *f, void *arg)
 
     open_pair(pair);
     memcpy(CMSG_DATA(&beside.head), &passed, sizeof passed);
-    struct msghdr receiving = message;
-    struct iovec room = {bytes, sizeof bytes};
-    receiving.msg_iov = &room;
+    /* Buffers of its own: it may write to them while the other side sends. */
+    char received[8];
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof passed)];
+    } with = {.head = {.cmsg_len = 0}};
+    struct iovec room = {received, sizeof received};
+    struct msghdr receiving = {
+        .msg_iov = &room, .msg_iovlen = 1, .msg_control = &with, .msg_controllen = sizeof with};
     filch_op op = filch_op_recvmsg(pair[0], &receiving, MSG_WAITALL);
     int second = dup(pair[0]);
     filch_op polling = filch_op_poll(second, POLLPRI);
@@ -193,8 +199,8 @@ static void receive_descriptor_beside_close(filch_frame *f, void *arg)
     CHECK(filch_close(f, second) == 0);
     CHECK(filch_op_wait(f, &polling, FILCH_NO_DEADLINE) == -ECANCELED);
     CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 4 && receiving.msg_controllen > 0);
-    memcpy(&passed, CMSG_DATA(&beside.head), sizeof passed);
-    CHECK(beside.head.cmsg_type == SCM_RIGHTS && passed > 0 && close(passed) == 0);
+    memcpy(&passed, CMSG_DATA(&with.head), sizeof passed);
+    CHECK(with.head.cmsg_type == SCM_RIGHTS && passed > 0 && close(passed) == 0);
     CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, pair[1]) == 0);
 }
 
