@@ -95,7 +95,9 @@ TEST(no_other_task_starts_on_a_strand_that_waits_in_a_join)
         assert_int_equal(filch_pool_wait(pool), 0);
 
         assert_int_equal(counter_get(&c), 100);
-        assert_true(strand_count(pool) <= workers * (DEPTH + 2));
+        /* Waiting strands, and free ones: a worker makes one although others keep free strands. */
+        unsigned kept = workers > 1 ? FILCH_MAGAZINE_MAX : 0;
+        assert_true(strand_count(pool) <= workers * (DEPTH + 2 + kept));
         watched_pool_destroy(pool);
     }
 }
