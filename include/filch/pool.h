@@ -28,9 +28,13 @@
  * workers.
  *
  * If the process can start no further thread, there is less parallelism, but no task is lost: the
- * first thread alone can run all tasks. Later calls that give the pool work try again: after a
- * millisecond first, then less often, up to once a second. Until then, a task that blocks its
- * thread in the kernel may block the pool.
+ * first thread alone can run all tasks. While there is work for another thread, its start is tried
+ * again: after a millisecond first, then less often, up to once a second. As long as all attempts
+ * fail, a task that blocks its thread in the kernel may block the pool.
+ *
+ * For these attempts the process has one more thread, the keeper ("filch/keeper"), as long as it
+ * has a pool with more than one worker. The keeper sleeps nearly always, and blocks all signals.
+ * Threads of a pool block the signals that the creator of the pool blocked.
  *
  * A task ends by returning, with all its forks joined. It does not end its thread (pthread_exit).
  * If a task calls fork(), the child ends by _exit or exec. There is one exception: if the thread
@@ -120,8 +124,8 @@ typedef struct filch_options {
  *   -E2BIG    the options come from a newer header and use members that this library does not know
  *   -ENOEXEC  the caller was compiled against another layout of strands
  *   -ENOMEM
- *   -EAGAIN   the first thread of the pool cannot be started. Other errors of pthread_create are
- *             possible, too
+ *   -EAGAIN   the first thread of the pool cannot be started, or the keeper. Other errors of
+ *             pthread_create are possible, too
  *
  * Environment variables replace defaults:
  *   FILCH_WORKERS  the number of workers

@@ -83,15 +83,17 @@ FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
  * that does not call this. Its value is a number, or HUP, QUIT, USR1, USR2, PWR or WINCH, also with
  * "SIG" before. It is read when the first pool is created.
  *
- * This call starts a thread that prints; the handler only wakes it. So the dump also comes if all
- * workers block, and if all other threads block the signal. The child of a fork() starts such a
- * thread when it creates a pool, or first uses one of its parent; before that it dumps nothing. As
- * after any signal, system calls that cannot be restarted return EINTR: signal(7).
+ * The keeper prints (filch/pool.h); the handler only wakes it. This call starts the keeper, if it
+ * does not run. So the dump also comes if all workers block, and if all other threads block the
+ * signal. The child of a fork() starts its keeper when it creates a pool, or first uses one of its
+ * parent; before that it dumps nothing. As after any signal, system calls that cannot be restarted
+ * return EINTR: signal(7).
  *
- * The thread and the handler stay until the process ends. So dlclose does not unload libfilch.so.
+ * The keeper and the handler stay until the process ends. So dlclose does not unload libfilch.so.
  * Code that is linked with libfilch.a must call this with 0 before dlclose unloads it.
  *
- * With 0 the thread ends, and the previous handler is restored.
+ * With 0 the previous handler is restored, and the keeper ends unless a pool needs it. If the
+ * reader of the standard error has stopped reading, the end of the keeper takes up to a second.
  *
  * Returns 0, or an error, and then the signal that was chosen before stays:
  *   -EINVAL   no such signal, or one of SIGSEGV, SIGBUS, SIGFPE, SIGILL, and SIGURG (filch/io.h)

@@ -1,20 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * All pools of the process, and the signal that dumps them: filch_dump_on_signal.
+ * The list of all pools of the process. The keeper (keeper.h) visits them one by one, without a
+ * lock. So a pool that is being destroyed first waits for the end of its visit.
+ *
+ * A fork() may come at any time, and copies the list as it is. Each change of the list is one
+ * store, so the child finds a whole list. It resets the lock (filch_listed_forked).
+ *
+ * Edges
+ *   list-whole  filch_listed_add, filch_listed_remove -> next_of
+ *               carries a pool and its link. Between threads the lock carries them, too. So this
+ *               edge matters only in the child of a fork().
  */
 #ifndef FILCH_WORKER_LISTED_H
 #define FILCH_WORKER_LISTED_H
 
 #include <filch/pool.h>
 
-/* A pool was created. The first one also reads FILCH_DUMP_SIGNAL. */
 void filch_listed_add(filch_pool *pool);
 
-/* A pool is about to be destroyed. Waits while it is being dumped. */
+/* Waits while the keeper visits the pool. */
 void filch_listed_remove(filch_pool *pool);
 
-/* A pool was created or rebuilt, perhaps in the child of a fork(): if the thread that dumps was
- * left behind, start it again. */
+/* Is there a pool with more than one worker? */
+bool filch_listed_has_many(void);
+
+/* By the keeper: end the visit of one pool and begin the next. NULL: all have been visited, and the
+ * next call begins again. */
+filch_pool *filch_listed_next(void);
+
+/* In the child of a fork(): the keeper and the holder of the lock were left behind. */
 void filch_listed_forked(void);
 
 #endif

@@ -49,11 +49,15 @@ void filch_pool_notify_if_work(filch_pool *pool)
         filch_pool_notify(pool, NULL);
 }
 
+bool filch_pool_needs_worker(filch_pool *pool, const filch_worker *self)
+{
+    return filch_pool_look_everywhere(pool) || filch_lookout_is_missing(pool, self);
+}
+
 void filch_worker_leave_rest(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
-    if (filch_pool_sleeper_count(pool) > 0 &&
-        (filch_pool_look_everywhere(pool) || filch_lookout_is_missing(worker)))
+    if (filch_pool_sleeper_count(pool) > 0 && filch_pool_needs_worker(pool, worker))
         filch_pool_notify(pool, worker);
 }
 

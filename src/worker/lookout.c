@@ -55,9 +55,8 @@ static bool is_alone_beside(filch_worker *self, filch_worker *worker)
            filch_worker_source(worker) != filch_worker_source(self);
 }
 
-bool filch_lookout_is_missing(filch_worker *self)
+bool filch_lookout_is_missing(filch_pool *pool, const filch_worker *self)
 {
-    filch_pool *pool = self->pool;
     bool is_alone = false;
 
     for (unsigned i = 0; !is_alone && i < pool->worker_count; i++)

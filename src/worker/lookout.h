@@ -33,8 +33,8 @@ static inline bool filch_lookout_is_manned(filch_pool *pool)
  * strands. Wake a worker, unless the lookout will look after the strand. */
 void filch_lookout_notify(filch_worker *worker, uint32_t ready_count);
 
-/* Is the source of another worker alone while there is no lookout? */
-bool filch_lookout_is_missing(filch_worker *self);
+/* Is the source of a worker other than `self` alone while there is no lookout? */
+bool filch_lookout_is_missing(filch_pool *pool, const filch_worker *self);
 
 /* On the way to sleep: become the lookout, if one is needed and there is none. */
 bool filch_lookout_begin(filch_worker *self);

@@ -35,7 +35,7 @@ void filch_pool_end(filch_pool *pool)
 static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
 {
     filch_sleep_push(stack, seat, FILCH_ROLE_RUNNING);
-    if (filch_pool_look_everywhere(pool) || filch_lookout_is_missing(pool->workers[seat]))
+    if (filch_pool_needs_worker(pool, pool->workers[seat]))
         filch_pool_notify(pool, NULL);
 }
 

@@ -12,7 +12,7 @@
  */
 #include "base/memory.h"
 #include "base/options.h"
-#include "worker/listed.h"
+#include "worker/keeper.h"
 #include "worker/spin.h"
 #include "worker/worker.h"
 
@@ -96,8 +96,9 @@ static void reset_seats(filch_pool *pool)
     /* relaxed: no other thread knows the pool. */
     filch_store_relaxed(&pool->sleep.word, 0);
     filch_store_relaxed(&pool->vacant.word, 0);
-    filch_store_relaxed(&pool->retry_ns, 0);
+    filch_store_relaxed(&pool->put_off, 0);
     filch_store_relaxed(&pool->failed_starts, 0);
+    pool->retry_ns = 0;
     filch_store_relaxed(&pool->pending, 0);
     filch_store_relaxed(&pool->scopes, 0);
     filch_store_relaxed(&pool->lookout, 0);
@@ -200,6 +201,7 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     if (pool->options.pin)
         filch_topology_explore(&pool->topology, "");
     pool->worker_count = choose_worker_count(pool);
+    pthread_sigmask(SIG_SETMASK, NULL, &pool->blocked);
     err = create_workers(pool);
     if (err)
         goto fini_topology;
@@ -225,13 +227,17 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     err = pool->options.report_overflow ? filch_overflow_install() : 0;
     if (err)
         goto fini_strands;
-    err = filch_pool_start_first(pool);
+    err = filch_keeper_add(pool);
     if (err)
         goto remove_overflow;
-    filch_listed_add(pool);
+    err = filch_pool_start_first(pool);
+    if (err)
+        goto remove_from_keeper;
     *out = pool;
     return 0;
 
+remove_from_keeper:
+    filch_keeper_remove(pool);
 remove_overflow:
     if (pool->options.report_overflow)
         filch_overflow_remove();
@@ -263,7 +269,6 @@ static void rebuild(filch_pool *pool)
     filch_parts_end(&pool->parts, true);
     filch_strands_rebuild(&pool->strands);
     reset_seats(pool);
-    filch_listed_forked();
     pool->generation++;
 }
 
@@ -290,7 +295,9 @@ int filch_pool_check(filch_pool *pool)
         if (!filch_cas_acq_rel(pool->alive, &seen, here(pool, PROCESS_REBUILDING)))
             continue;
         rebuild(pool);
-        int err = filch_pool_start_first(pool);
+        int err = filch_keeper_adopt();
+        if (!err)
+            err = filch_pool_start_first(pool);
         /* release [rebuilt]. After an error the next call tries again. */
         filch_store_release(pool->alive, here(pool, err ? PROCESS_FORKED : PROCESS_ALIVE));
         return err;
@@ -355,7 +362,7 @@ int filch_pool_destroy(filch_pool *pool)
         filch_sleep_push(&pool->vacant, 0, FILCH_ROLE_RUNNING);
     }
     stop_threads(pool);
-    filch_listed_remove(pool);
+    filch_keeper_remove(pool);
     filch_parts_end(&pool->parts, false);
     if (pool->options.report_overflow)
         filch_overflow_remove();

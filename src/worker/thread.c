@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -55,6 +56,8 @@ void filch_thread_start(const filch_worker *worker)
 {
     char number[12];
 
+    /* The keeper, which may have started this thread, blocks all signals. */
+    pthread_sigmask(SIG_SETMASK, &worker->pool->blocked, NULL);
     snprintf(number, sizeof number, "/%u", worker->index);
     set_name(worker->pool, number);
     set_affinity(worker->pool, worker->pool->options.pin

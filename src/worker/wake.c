@@ -8,12 +8,13 @@
  */
 #include "base/clock.h"
 #include "base/fault.h"
+#include "worker/keeper.h"
 #include "worker/worker.h"
 
 #include <errno.h>
 
-/* After a failure, wait this long before the next attempt to start a thread. Each further failure
- * doubles the time, ten times at most: to a second. */
+/* After a failure, the keeper waits a millisecond before the next attempt to start a thread. Each
+ * further failure in a row doubles the time, ten times at most: to a second. */
 #define FIRST_RETRY_NS 1000000
 #define RETRY_DOUBLINGS 10
 
@@ -43,24 +44,49 @@ int filch_pool_start_first(filch_pool *pool)
     return err;
 }
 
-/* A thread could not be started: note when to try again. */
+/* By a thread that has pushed back the seat whose thread could not be started. Until the keeper
+ * tries again, no other thread does: it would only fail, too. */
 static void put_off(filch_pool *pool)
 {
-    /* relaxed: only the time of the next attempt depends on it, and on retry_ns. */
-    uint32_t failed = filch_fetch_add_relaxed(&pool->failed_starts, 1);
-    uint64_t ns = (uint64_t)FIRST_RETRY_NS << (failed < RETRY_DOUBLINGS ? failed : RETRY_DOUBLINGS);
-    /* relaxed: as above. */
-    filch_store_relaxed(&pool->retry_ns, filch_clock_ns() + ns);
+    /* relaxed: only the time of the next attempt depends on it. */
+    filch_fetch_add_relaxed(&pool->failed_starts, 1);
+    /* seq_cst [put-off-or-look] */
+    filch_store_seq_cst(&pool->put_off, 1);
+    filch_keeper_ring();
+}
+
+static uint64_t retry_after_ns(filch_pool *pool)
+{
+    /* relaxed: see put_off. */
+    uint32_t failed = filch_load_relaxed(&pool->failed_starts), more = failed ? failed - 1 : 0;
+
+    return (uint64_t)FIRST_RETRY_NS << (more < RETRY_DOUBLINGS ? more : RETRY_DOUBLINGS);
+}
+
+uint64_t filch_pool_retry(filch_pool *pool)
+{
+    /* relaxed: the bell carries it. */
+    if (!filch_load_relaxed(&pool->put_off))
+        return FILCH_NEVER_NS;
+    uint64_t now_ns = filch_clock_ns();
+    if (pool->retry_ns == 0)
+        pool->retry_ns = now_ns + retry_after_ns(pool);
+    if (now_ns < pool->retry_ns)
+        return pool->retry_ns;
+    pool->retry_ns = 0;
+    /* seq_cst [put-off-or-look]: publishers so far have counted on the look that follows. */
+    filch_store_seq_cst(&pool->put_off, 0);
+    if (filch_pool_needs_worker(pool, NULL))
+        filch_pool_notify(pool, NULL);
+    return FILCH_NEVER_NS; /* after another failure, the bell has been rung */
 }
 
 /* How many vacant seats may get a thread now. */
 static unsigned startable_count(filch_pool *pool)
 {
-    unsigned count = filch_sleep_sleeper_count(&pool->vacant);
-    /* relaxed: see put_off. */
-    uint64_t retry_ns = count ? filch_load_relaxed(&pool->retry_ns) : 0;
-
-    return retry_ns == 0 || filch_clock_ns() >= retry_ns ? count : 0;
+    unsigned count = filch_sleep_idle_count(&pool->vacant);
+    /* seq_cst [put-off-or-look] */
+    return count > 0 && !filch_load_seq_cst(&pool->put_off) ? count : 0;
 }
 
 /* Start the thread of a vacant seat. The thread first runs `next`. If that is NULL, it begins as a
@@ -77,16 +103,13 @@ static bool start_vacant(filch_pool *pool, filch_strand *next)
     /* A task may call fork(), and go on to fork tasks in the child. Start no thread there: once the
      * task has returned, the pool is rebuilt, and the thread would still use it. */
     if (filch_pool_is_alive(pool) && start(worker) == 0) {
-        /* relaxed: see put_off. A failure is rare, so do not write each time. */
-        if (filch_load_relaxed(&pool->failed_starts) != 0) {
-            filch_store_relaxed(&pool->failed_starts, 0);
-            filch_store_relaxed(&pool->retry_ns, 0);
-        }
+        /* relaxed: see put_off. */
+        filch_store_relaxed(&pool->failed_starts, 0);
         return true;
     }
     worker->next = NULL;
-    put_off(pool);
     filch_sleep_push(&pool->vacant, (unsigned)seat, FILCH_ROLE_RUNNING);
+    put_off(pool);
     filch_pool_gave_seat(pool);
     return false;
 }

@@ -26,9 +26,11 @@
 #include <filch/trace.h>
 
 #include <pthread.h>
+#include <signal.h>
 
 typedef struct filch_worker filch_worker;
 typedef struct filch_source filch_source;
+typedef FILCH_ATOMIC(filch_pool *) filch_pool_link;
 
 enum filch_counter {
 #define FILCH_COUNTER_INDEX(name) FILCH_COUNT_##name,
@@ -130,6 +132,7 @@ struct filch_pool {
     filch_topology topology;
     unsigned worker_count;
     uint64_t spin_ns; /* the longest spin time of its workers: spin.h */
+    sigset_t blocked; /* signals that its threads block: those of the thread that created it */
     filch_worker **workers;
 
     /* Any thread. Each has its own lock, or is atomic. */
@@ -147,15 +150,14 @@ struct filch_pool {
     bool is_look_near;    /* a source wants the next look soon */
 
     /* Any thread. */
-    filch_atomic_u64 retry_ns;      /* start no thread before; 0: the last start has not failed */
+    filch_atomic_u32 put_off;       /* 1: a start has failed, so no thread tries another for now */
     filch_atomic_u32 failed_starts; /* how many starts of threads in a row have failed */
     filch_atomic_u32 stopping;      /* 0, or: filch_pool_destroy collects the seats */
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
     filch_atomic_u32 scopes;  /* open scopes: the pool is not destroyed before they are closed */
 
-    /* The list of all pools: worker/listed.c. Under its lock. */
-    filch_pool *listed_next, **listed_to;
-    unsigned listed_pass;
+    uint64_t retry_ns;           /* the keeper only: when to try again; 0: no start is put off */
+    filch_pool_link listed_next; /* the list of all pools: worker/listed.h */
 
     /* fork(): worker/pool.c. */
     filch_atomic_u32 *alive; /* on a page of its own, which the kernel clears in a forked child */
@@ -238,6 +240,10 @@ unsigned filch_pool_idle_count(filch_pool *pool);
 /* The same without the workers that search, as a hint. */
 unsigned filch_pool_sleeper_count(filch_pool *pool);
 
+/* By the keeper: if starts are put off, and it is time, allow them again, and wake a worker if
+ * there is work. Returns when to call again, or FILCH_NEVER_NS. */
+uint64_t filch_pool_retry(filch_pool *pool);
+
 /* Start the thread of the first worker, which sleeps until there is work. No other thread knows the
  * pool yet. Returns 0, or an error of pthread_create like -EAGAIN. */
 int filch_pool_start_first(filch_pool *pool);
@@ -254,6 +260,10 @@ bool filch_pool_has_queued(filch_pool *pool);
 
 /* By a thread that has given up its seat: wake a worker if there is work. */
 void filch_pool_notify_if_work(filch_pool *pool);
+
+/* Is there work that no worker has, or a source that no thread looks after? The caller looks after
+ * the source of `self`, if that is not NULL. */
+bool filch_pool_needs_worker(filch_pool *pool, const filch_worker *self);
 
 /* ---- outside.c ------------------------------------------------------------------------------- */
 

@@ -522,6 +522,62 @@ TEST(pools_may_come_and_go_while_they_are_dumped)
     assert_exit_code(&c, 0);
 }
 
+/* Nobody reads the standard error, which is a full pipe. */
+static void dump_into_a_full_pipe(void *arg TEST_UNUSED)
+{
+    filch_options options = {.size = sizeof options, .workers = 2};
+    filch_pool *pool, *other;
+    char bytes[512] = {0};
+    int saved, caught = catch_stderr(&saved), status;
+
+    CHECK(fcntl(STDERR_FILENO, F_SETFL, O_NONBLOCK) == 0);
+    while (write(STDERR_FILENO, bytes, sizeof bytes) > 0)
+        ;
+    CHECK(fcntl(STDERR_FILENO, F_SETFL, 0) == 0);
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    CHECK(filch_pool_create(&pool, &options) == 0);
+    CHECK(raise(SIGUSR1) == 0);
+
+    /* None of these waits for the reader for ever. */
+    CHECK(filch_pool_create(&other, &options) == 0);
+    CHECK(filch_pool_destroy(pool) == 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        _exit(filch_pool_destroy(other));
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(filch_pool_destroy(other) == 0);
+    CHECK(filch_dump_on_signal(0) == 0);
+    close(caught);
+    CHECK(dup2(saved, STDERR_FILENO) == STDERR_FILENO);
+}
+
+TEST(a_dump_that_nobody_reads_keeps_no_thread)
+{
+    ended c = run_in_child(dump_into_a_full_pipe, NULL);
+    assert_exit_code(&c, 0);
+}
+
+/* _Fork() calls no handlers of fork(). */
+static void switch_off_in_a_child(void *arg TEST_UNUSED)
+{
+    int status;
+
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    pid_t pid = _Fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        _exit(filch_dump_on_signal(0));
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(filch_dump_on_signal(0) == 0);
+}
+
+TEST(the_child_of_a_fork_without_handlers_may_switch_dumps_off)
+{
+    ended c = run_in_child(switch_off_in_a_child, NULL);
+    assert_exit_code(&c, 0);
+}
+
 /* A child has the thread again when it uses a pool, and says which pools it has not used. */
 static void dump_in_a_child(void *arg TEST_UNUSED)
 {
@@ -608,6 +664,8 @@ int main(void)
         cmocka_unit_test(a_signal_dumps_all_pools_also_when_they_hang),
         cmocka_unit_test(another_signal_can_be_chosen_and_the_handler_before_is_restored),
         cmocka_unit_test(pools_may_come_and_go_while_they_are_dumped),
+        cmocka_unit_test(a_dump_that_nobody_reads_keeps_no_thread),
+        cmocka_unit_test(the_child_of_a_fork_without_handlers_may_switch_dumps_off),
         cmocka_unit_test(a_signal_dumps_also_in_a_forked_child),
         cmocka_unit_test(a_signal_dumps_also_a_new_pool_of_a_forked_child),
     };

@@ -78,7 +78,8 @@ static void use_with_few_threads(void *arg)
 {
     work *w = arg;
 
-    fail_from(FILCH_FAULT_THREAD, w->from);
+    /* A pool with more than one worker also starts the keeper. */
+    fail_from(FILCH_FAULT_THREAD, w->from + (w->workers > 1));
     create_pool(w);
     use_the_pool(w);
     CHECK(filch_pool_destroy(w->pool) == 0);
@@ -136,7 +137,7 @@ static void start_later(void *arg)
     uint64_t submitted = 0;
 
     w->c = &c;
-    fail_between(FILCH_FAULT_THREAD, 1, w->workers - 1);
+    fail_between(FILCH_FAULT_THREAD, 2, w->workers);
     CHECK(filch_pool_create(&w->pool, &options) == 0);
     watchdog_watch(w->pool);
     /* Each submit may start a thread, if the time for the next attempt has come. */
@@ -152,6 +153,129 @@ TEST(a_thread_that_could_not_be_started_is_tried_again)
 {
     for (unsigned workers = 2; workers <= 4; workers++)
         assert_ends_well(start_later, (work){.workers = workers, .from = 1}, "a passing failure");
+}
+
+/* A task that keeps its thread until another task has run. */
+typedef struct keeping {
+    filch_pool *pool;
+    latch has_run; /* opened by the other task */
+    uint32_t starts_that_fail;
+    bool computes;
+} keeping;
+
+static void let_go(filch_frame *f TEST_UNUSED, void *arg)
+{
+    keeping *k = arg;
+    latch_open(&k->has_run);
+}
+
+static void keep_thread(filch_frame *f TEST_UNUSED, void *arg)
+{
+    keeping *k = arg;
+
+    CHECK(filch_submit(k->pool, let_go, k) == 0);
+    while (k->computes && !latch_is_open(&k->has_run))
+        sched_yield();
+    latch_wait(&k->has_run);
+}
+
+/* Only the keeper can start the thread that is missing: no other call uses the pool. */
+static void wait_for_keeper(void *arg)
+{
+    keeping k = *(keeping *)arg;
+    filch_options options = {.size = sizeof options, .workers = 3};
+
+    latch_init(&k.has_run, 1);
+    fail_between(FILCH_FAULT_THREAD, 2, 1 + k.starts_that_fail);
+    CHECK(filch_pool_create(&k.pool, &options) == 0);
+    watchdog_watch(k.pool);
+    CHECK(filch_submit(k.pool, keep_thread, &k) == 0);
+    CHECK(filch_pool_destroy(k.pool) == 0);
+    CHECK(times_asked(FILCH_FAULT_THREAD) > 2 + k.starts_that_fail);
+}
+
+TEST(a_start_that_fails_is_tried_again_though_no_call_uses_the_pool)
+{
+    for (uint32_t count = 1; count <= 4; count++)
+        for (int computes = 0; computes <= 1; computes++) {
+            keeping k = {.starts_that_fail = count, .computes = computes != 0};
+            ended c = run_in_child(wait_for_keeper, &k);
+
+            watchdog_kick();
+            assert_exit_code(&c, 0);
+        }
+}
+
+/* The signals that the thread of the other worker blocks. */
+static sigset_t blocked_there;
+
+static void note_signals(filch_frame *f, void *arg)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked_there);
+    let_go(f, arg);
+}
+
+static void keep_thread_for_note(filch_frame *f TEST_UNUSED, void *arg)
+{
+    keeping *k = arg;
+
+    CHECK(filch_submit(k->pool, note_signals, k) == 0);
+    latch_wait(&k->has_run);
+}
+
+static void note_signals_of_retried(void *arg)
+{
+    keeping k = *(keeping *)arg;
+    filch_options options = {.size = sizeof options, .workers = 2};
+    sigset_t blocked;
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR2);
+    CHECK(pthread_sigmask(SIG_BLOCK, &blocked, NULL) == 0);
+    latch_init(&k.has_run, 1);
+    fail_between(FILCH_FAULT_THREAD, 2, 1 + k.starts_that_fail);
+    CHECK(filch_pool_create(&k.pool, &options) == 0);
+    watchdog_watch(k.pool);
+    CHECK(filch_submit(k.pool, keep_thread_for_note, &k) == 0);
+    CHECK(filch_pool_destroy(k.pool) == 0);
+    CHECK(sigismember(&blocked_there, SIGUSR2) == 1);
+    CHECK(sigismember(&blocked_there, SIGUSR1) == 0);
+    CHECK(sigismember(&blocked_there, SIGSEGV) == 0);
+}
+
+/* The keeper blocks all signals, and a thread inherits the signals that its creator blocks. */
+TEST(a_thread_that_the_keeper_starts_blocks_the_signals_of_the_pools_creator)
+{
+    for (uint32_t count = 0; count <= 1; count++) {
+        keeping k = {.starts_that_fail = count};
+        ended c = run_in_child(note_signals_of_retried, &k);
+
+        watchdog_kick();
+        assert_exit_code(&c, 0);
+    }
+}
+
+TEST(a_pool_without_the_keeper_is_not_created)
+{
+    filch_options options = {.size = sizeof options, .workers = 2};
+    filch_pool *pool = NULL, *one;
+    counter c = {0};
+
+    fail_between(FILCH_FAULT_THREAD, 0, 0);
+    assert_int_equal(filch_pool_create(&pool, &options), -EAGAIN);
+    assert_null(pool);
+    /* With one worker there is no thread to be started later. */
+    fail_between(FILCH_FAULT_THREAD, 1, NEVER);
+    options.workers = 1;
+    assert_int_equal(filch_pool_create(&one, &options), 0);
+    options.workers = 2;
+    assert_int_equal(filch_pool_create(&pool, &options), -EAGAIN);
+    fail_never();
+    assert_int_equal(filch_pool_create(&pool, &options), 0);
+    assert_int_equal(filch_run(pool, tree_of_depth_8, &c), 0);
+    assert_int_equal(filch_pool_destroy(one), 0);
+    assert_int_equal(filch_pool_destroy(pool), 0);
+    assert_int_equal(counter_get(&c), TREE_8);
 }
 
 /*
@@ -288,8 +412,10 @@ TEST(a_lack_of_strands_costs_parallelism_only)
 
 static void use_with_few_strands_and_threads(void *arg)
 {
-    fail_from(FILCH_FAULT_THREAD, 1);
-    use_with_few_strands(arg);
+    work *w = arg;
+
+    fail_from(FILCH_FAULT_THREAD, 1 + (w->workers > 1));
+    use_with_few_strands(w);
 }
 
 TEST(a_lack_of_strands_and_threads_costs_parallelism_only)
@@ -341,6 +467,9 @@ int main(void)
         cmocka_unit_test(a_pool_works_with_as_few_threads_as_can_be_started),
         cmocka_unit_test(a_pool_without_its_first_thread_is_not_created),
         cmocka_unit_test(a_thread_that_could_not_be_started_is_tried_again),
+        cmocka_unit_test(a_start_that_fails_is_tried_again_though_no_call_uses_the_pool),
+        cmocka_unit_test(a_thread_that_the_keeper_starts_blocks_the_signals_of_the_pools_creator),
+        cmocka_unit_test(a_pool_without_the_keeper_is_not_created),
         cmocka_unit_test(a_seat_never_gets_a_second_thread),
         cmocka_unit_test(a_pool_without_its_first_strand_is_not_created),
         cmocka_unit_test(a_lack_of_strands_costs_parallelism_only),

@@ -23,6 +23,11 @@
  *   - v  it goes to sleep, while T3 injects a job, too. Each of T1 and T3 may count on a thread
  *        that the other one tries to start for worker 2. No thread can be started.
  *
+ *   - k  a thread could not be started for worker 1 (T2), and T3, the keeper, tries again. T2 is a
+ *        waker; a resumer that hands a strand over (K); or a guest that leaves the seat (q).
+ *        All starts fail. T3 ends after two attempts to start a thread for the work. If T1 counts
+ *        on T3, which finds no work, T3 sleeps on.
+ *
  * No thread takes the work. So in every execution either the sleeper sees it, and is woken or
  * watches, or T3 is woken. If a thread sleeps on, the checker reports a deadlock.
  *
@@ -30,9 +35,11 @@
  * timers. If T3 has the only strand, T3 gives it up meanwhile (m). T3 is then worker 0 and goes to
  * sleep, or is a guest whose seat has no thread. T2 or T3 must see the job.
  *
- * The search is exhaustive, except for h and v.
+ * The search is exhaustive, except for h, v, k, K and q.
  */
 #include "worker_loop.h"
+
+#include "worker/keeper.c"
 
 #include "base/fault.h"
 #include "mc/mc.h"
@@ -47,7 +54,7 @@ static const char *deque_name;
 #define DEADLINE_NS ((uint64_t)1 << 40)
 
 static filch_pool *pool;
-static filch_strand *strand;
+static filch_strand *strand, *other_strand;
 static filch_job job, other_job;
 static filch_timer timer;
 static filch_atomic_u32 never;
@@ -221,6 +228,35 @@ static void sleep_on(void)
     is_over = true;
 }
 
+/* No thread can be started. Until now there is no work but that of T1. */
+static void try_start(void)
+{
+    if (how == 'q') {
+        filch_sleep_push(&pool->vacant, 1, FILCH_ROLE_RUNNING);
+        if (filch_pool_needs_worker(pool, pool->workers[1]))
+            filch_pool_notify(pool, NULL);
+    } else if (how == 'K') {
+        mc_check(!filch_pool_hand_over(pool, other_strand), "no thread takes the strand");
+    } else {
+        filch_pool_notify(pool, NULL);
+    }
+}
+
+static void keep(void)
+{
+    for (int tries = 0; tries < 2;) {
+        uint32_t rung = filch_load_acquire(&bell);
+
+        if (filch_pool_retry(pool) == FILCH_NEVER_NS) {
+            sleep_until(rung, FILCH_NEVER_NS);
+            continue;
+        }
+        mc_check(filch_pool_retry(pool) == FILCH_NEVER_NS, "the time for the next attempt comes");
+        tries++;
+    }
+    is_over = true;
+}
+
 static MC_OUTSIDE bool may_rest(void)
 {
     return is_over;
@@ -239,7 +275,7 @@ static void setup(void)
     strand->worker = pool->workers[0];
     if (how == 'm') {
         /* No thread can be started for the guest's seat. */
-        filch_store_relaxed(&pool->retry_ns, FILCH_NEVER_NS);
+        filch_store_relaxed(&pool->put_off, 1);
         pool->workers[0]->spare = strand;
         job.refuse = refuse;
         pool->strands.kind = &too_large;
@@ -266,6 +302,8 @@ static void setup(void)
         filch_sleep_push(&pool->sleep, 2, FILCH_ROLE_RUNNING);
     if (how == 'v')
         filch_sleep_push(&pool->vacant, 2, FILCH_ROLE_RUNNING);
+    if (how == 'k' || how == 'K')
+        filch_sleep_push(&pool->vacant, 1, FILCH_ROLE_RUNNING);
     if (how == 'o') {
         filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
         filch_queue_push(&pool->workers[0]->ready, &job.link);
@@ -283,13 +321,16 @@ static int run_all(const char *name, const mc_options *options, char receiver, c
     mc_program program = {.name = program_name, .setup = setup, .threads = {make_known}};
 
     how = receiver;
+    bool is_kept = strchr("kKq", how) != NULL;
     program.threads[1] = how == 'l'   ? leave_searchers
                          : how == 'o' ? look_out
                          : how == 'm' ? sleep_as_searcher
+                         : is_kept    ? try_start
                                       : go_to_sleep;
     program.threads[2] = how == 'l'   ? sleep_on
                          : how == 'm' ? give_strand_up
                          : how == 'v' ? inject_another
+                         : is_kept    ? keep
                                       : NULL;
     for (; *all; all++)
         for (unsigned second = 0; second <= (how == 's' || how == 'n' || how == 'm'); second++) {
@@ -307,16 +348,21 @@ int main(int argc, char **argv)
     mc_options options = mc_arguments(argc, argv);
 
     options.may_rest = may_rest;
-    const mc_options two = mc_bounded(options, 2, 1);
-    mc_options no_thread = mc_bounded(options, 2, 1);
-    no_thread.faults = MC_ALWAYS;
-    no_thread.fault_kinds = 1u << FILCH_FAULT_THREAD;
-    no_thread.is_setup_sound = true;
+    const mc_options all = options, two = mc_bounded(options, 2, 1);
+    options.faults = MC_ALWAYS;
+    options.fault_kinds = 1u << FILCH_FAULT_THREAD;
+    options.is_setup_sound = true;
+    const mc_options no_thread = mc_bounded(options, 2, 1);
+    mc_options kept = mc_bounded(options, 1, 1);
+    kept.clock_step_ns = 2000000000; /* longer than starts are put off */
     return run_all("idle, half", &two, 's', "h") |
-           run_all("idle, sleeps", &options, 's', "rRiswyYpgctTf") |
-           run_all("idle, leaves", &options, 'l', "rRiswyYpgctTf") |
-           run_all("idle, no memory", &options, 'n', "rRyYptTf") |
-           run_all("idle, looks out", &options, 'o', "ryR") |
-           run_all("idle, one strand", &options, 'm', "is") |
-           run_all("idle, no thread", &no_thread, 'v', "iR");
+           run_all("idle, sleeps", &all, 's', "rRiswyYpgctTf") |
+           run_all("idle, leaves", &all, 'l', "rRiswyYpgctTf") |
+           run_all("idle, no memory", &all, 'n', "rRyYptTf") |
+           run_all("idle, looks out", &all, 'o', "ryR") |
+           run_all("idle, one strand", &all, 'm', "is") |
+           run_all("idle, no thread", &no_thread, 'v', "iR") |
+           run_all("idle, keeper", &kept, 'k', "rRiswyYpgctTf") |
+           run_all("idle, keeper, hand over", &kept, 'K', "rRiswyYpgctTf") |
+           run_all("idle, keeper, guest", &kept, 'q', "rRiswyYpgctTf");
 }

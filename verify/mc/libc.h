@@ -14,6 +14,7 @@
 #endif
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ __attribute__((noreturn)) void mc_abort(const char *file, int line);
 #define pthread_join(thread, result) mc_thread_join(thread)
 #define pthread_setname_np(thread, name) ((void)(name))
 #define pthread_setaffinity_np(thread, bytes, set) ((void)(set))
+#define pthread_sigmask(how, set, old) ((void)(set), (void)(old))
 
 #define clock_gettime(clock, now) mc_clock_gettime(now)
 #define __builtin_ia32_rdtsc() mc_clock()

@@ -3,13 +3,14 @@
  * The machine that the library sees in the model: two CPUs, and an environment that fails when the
  * client lets it.
  *
- * This file replaces src/base/topology.c and cgroup.c, which read /sys, and src/worker/listed.c,
- * which lists pools for a signal.
+ * This file replaces src/base/topology.c and cgroup.c, which read /sys, and
+ * src/worker/dump_signal.c, which handles a signal.
  */
 #include "base/fault.h"
 #include "base/topology.h"
 #include "mc/libc.h"
-#include "worker/listed.h"
+#include "worker/dump_signal.h"
+#include "worker/timer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,17 +22,17 @@ bool filch_fault(enum filch_fault_kind kind)
     return mc_may_fault(kind);
 }
 
-void filch_listed_add(filch_pool *pool)
+void filch_dump_read_environment(void)
 {
-    (void)pool;
 }
 
-void filch_listed_remove(filch_pool *pool)
+uint64_t filch_dump_serve(bool is_ending)
 {
-    (void)pool;
+    (void)is_ending;
+    return FILCH_NEVER_NS;
 }
 
-void filch_listed_forked(void)
+void filch_dump_forked(void)
 {
 }
 

@@ -239,7 +239,7 @@ inline filch_seat_call(how)
 #define FAILURES 2
 #endif
 byte failures_left = FAILURES;
-bool is_put_off; /* pool->retry_ns is in the future */
+bool is_put_off; /* pool->put_off */
 #define startable_count (is_put_off -> 0 : vacant.sleepers)
 #else
 #define startable_count vacant.sleepers
@@ -278,19 +278,17 @@ inline start_vacant(strand)
            seat = NONE
        }
 #ifdef THREADS_FAIL
-       ;
-       d_step { /* failed_starts, retry_ns */
-           POOL_IS_THERE;
-           is_put_off = false
-       }
     :: atomic {
            seat != NONE && failures_left > 0 -> POOL_IS_THERE;
-           failures_left--;
-           is_put_off = true /* put_off */
+           failures_left--
        };
 #ifndef BUG_FAILED_START_KEEPS_SEAT
        filch_sleep_push(vacant, seat - 1, RUNNING);
 #endif
+       d_step { /* put_off */
+           POOL_IS_THERE;
+           is_put_off = true
+       };
        filch_pool_gave_seat();
        seat = NONE
 #endif

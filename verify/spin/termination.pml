@@ -10,7 +10,7 @@
  *
  * The task of a guest may fork one child, which a worker may steal. Then the guest leaves, and the
  * thief resumes its strand. With -DTHREADS_FAIL each thread but the first may fail to start. Then
- * time passes until the next attempt. The model checks:
+ * the keeper tries again later. The model checks:
  *
  *   destroy returns, and so do all      there is no other end; and `ltl ends`, under weak fairness
  *   no use, no task after the pool      POOL_IS_THERE, at every access; is_freed is set last
@@ -62,6 +62,8 @@ bool is_awaited;                                    /* FILCH_POOL_AWAITED */
 byte pending_futex;                                 /* a bit for each process */
 byte stopping;                                      /* pool->stopping */
 bool stopping_futex;
+
+bool is_visited, is_removed;                        /* the keeper's list of pools */
 
 byte nested_left = NESTED, guests_in, submitters_out, waiters_out;
 byte queued_or_running;
@@ -647,16 +649,31 @@ active proctype main()
     filch_pool_wait();
 #endif
     stop_threads();
+    /* filch_listed_remove */
+#ifdef BUG_VISIT_NOT_AWAITED
+    is_removed = true;
+#else
+    atomic { !is_visited -> is_removed = true };
+#endif
     assert(queued_or_running == 0 && pending == 0 && len(inject) == 0);
     is_freed = true
 }
 
 #ifdef THREADS_FAIL
-active proctype clock()
+/* src/worker/keeper.c, and filch_pool_retry in wake.c. The time may come at once. */
+active proctype keeper()
 {
-end_of_time:
+    LOCALS;
+
+end_no_start_is_put_off:
     do
-    :: is_put_off -> is_put_off = false
+    :: atomic { is_put_off && !is_removed -> is_visited = true };
+       atomic {
+           POOL_IS_THERE;
+           is_put_off = false
+       };
+       filch_pool_notify_if_work();
+       is_visited = false
     od
 }
 #endif

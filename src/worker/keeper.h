@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keeper: one thread of the process, which belongs to no pool.
+ *
+ * - It tries again to start threads of pools that could not be started (README.md). A pool cannot
+ *   do this itself: all threads that it has may compute, or block in the kernel.
+ * - It prints the dumps that a signal asks for (dump_signal.c). So a dump also comes if all workers
+ *   block.
+ *
+ * It runs while there is a pool with more than one worker, or a signal for dumps. Otherwise it
+ * sleeps on its bell:
+ *
+ *     set a flag for the keeper, then ring        nap: note the bell, look at all flags, sleep
+ *
+ * Edges
+ *   rung         filch_keeper_ring -> serve
+ *                carries the flags: put_off of a pool, `stopping`, and those of dump_signal.c.
+ *   new-process  filch_keeper_enter_process -> filch_keeper_enter_process
+ *                carries the reset of all that this folder shares between pools.
+ */
+#ifndef FILCH_WORKER_KEEPER_H
+#define FILCH_WORKER_KEEPER_H
+
+#include <filch/pool.h>
+
+/* A pool is about to start its first thread: list it, and let the keeper run if there is need.
+ * Returns 0, or an error of pthread_create like -EAGAIN; then the pool is not listed. */
+int filch_keeper_add(filch_pool *pool);
+
+/* The same for a pool that is listed already, in the child of a fork(). */
+int filch_keeper_adopt(void);
+
+/* The pool's threads have ended. Waits while the keeper visits the pool. */
+void filch_keeper_remove(filch_pool *pool);
+
+/* If this is the child of a fork(), reset what the keeper, the list of pools and the choice of a
+ * signal have inherited. The calls above do it themselves. */
+void filch_keeper_enter_process(void);
+
+/* Let the keeper run, also if there is no pool; no longer. Returns 0 or an error, as above. */
+int filch_keeper_hold(void);
+void filch_keeper_release(void);
+
+/* Let the keeper look at its flags. From any thread, also in a signal handler. */
+void filch_keeper_ring(void);
+
+#endif
