@@ -11,7 +11,7 @@ attack_seconds ?= 3600
 no_aslr := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .PHONY: help demo check bench bench-deque bench-wait bench-io bench-files
-.PHONY: asan tsan chaos aarch64 clang fuzz attack mutants install clean
+.PHONY: asan tsan chaos aarch64 clang fuzz attack attack-programs mutants install clean
 
 help:
 	@echo 'make demo         build, then run a short benchmark against other runtimes'
@@ -114,10 +114,12 @@ fuzz:
 	cd build/fuzz && ./http_fuzz -max_total_time=$(fuzz_seconds) -max_len=20000 \
 		-dict=../../test/fuzz/http.dict http ../../test/fuzz/http
 
-attack:
+attack-programs:
 	scripts/setup
 	for preset in release dev asan tsan; do \
 		cmake --preset $$preset && cmake --build --preset $$preset --target attack || exit 1; done
+
+attack: attack-programs
 	test/attack/run $(attack_seconds)
 
 mutants:
