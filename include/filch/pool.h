@@ -34,7 +34,9 @@
  *
  * For these attempts the process has one more thread, the keeper ("filch/keeper"), as long as it
  * has a pool with more than one worker. The keeper sleeps nearly always, and blocks all signals.
- * Threads of a pool block the signals that the creator of the pool blocked.
+ *
+ * Threads of a pool have the blocked signals, the scheduling class and the nice value of the thread
+ * that created the pool, as far as the process has the right to set them.
  *
  * A task ends by returning, with all its forks joined. It does not end its thread (pthread_exit).
  * If a task calls fork(), the child ends by _exit or exec. There is one exception: if the thread
@@ -181,7 +183,8 @@ FILCH_API int filch_submit_copy(filch_pool *pool, filch_fn *fn, const void *arg,
 FILCH_API int filch_pool_wait(filch_pool *pool);
 
 /*
- * Wait as above, then end all threads and free the pool. No other thread may use it any more.
+ * Wait as above, then end all threads and free the pool. No other thread may use it any more. While
+ * the threads end, the calling thread cannot be cancelled by pthread_cancel.
  *
  * Returns 0, or an error, and then the pool still exists:
  *   -EINVAL   no pool

@@ -48,7 +48,9 @@ struct call {
     void *arg;
     int result;
     call_state state;
-    bool lacks_thread; /* no thread is free for it, and none could be started */
+    /* No thread could be started for it. So its task tries again to start one for the lane: the
+     * thread of a later call may have taken this one. */
+    bool lacks_thread;
     filch_waiting *waiting;
 };
 
@@ -146,7 +148,7 @@ static void *serve(void *argument)
     call *c;
 
     if (l->pool)
-        filch_thread_assist(l->pool);
+        filch_thread_assist(l->pool, "/call");
     filch_lock_acquire(&l->lock);
     do
         while ((c = take(l)))
@@ -310,7 +312,7 @@ static call_state wait_for_end(filch_frame *f, lane *l, call *c, uint64_t deadli
         bool goes_on = state != CALL_DONE && outcome == -ETIMEDOUT && try_ns < deadline_ns;
         if (goes_on) {
             c->lacks_thread = false;
-            if (state == CALL_QUEUED)
+            if (l->queued_count > l->idle_count)
                 start_for(l, c);
         } else if (state == CALL_QUEUED) {
             take_off(l, c);

@@ -27,6 +27,7 @@
 #include "base/memory.h"
 #include "base/valgrind.h"
 #include "io/ops.h"
+#include "worker/thread.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -440,6 +441,7 @@ static void *serve(void *argument)
 {
     filch_epoll *epoll = argument;
 
+    filch_thread_assist(epoll->pool, "/io");
     /* relaxed: the bell says when to look. */
     while (!filch_load_relaxed(&epoll->is_ending))
         filch_pool_resume(epoll->pool, take_events(epoll, NULL));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/dump_signal.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/lock.h"
 #include "worker/keeper.h"
@@ -9,17 +10,21 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* While the reader of stderr is slow, look this often whether it has taken something. */
+/* While the reader of stderr takes nothing, look again after this time, then after twice that, up
+ * to the longest. */
 #define LOOK_NS 10000000
+#define LONGEST_LOOK_NS 1000000000
 /* After the last pool, wait no longer for the reader. */
 #define LAST_LOOK_NS 1000000000
 
@@ -35,6 +40,7 @@ static filch_atomic_u32 accepted; /* the signal that the keeper does not block *
 /* The keeper only: what it has still to write. */
 static char *text;
 static size_t text_bytes, written_bytes;
+static uint64_t look_ns;
 
 /* ---- the keeper ------------------------------------------------------------------------------ */
 
@@ -76,21 +82,48 @@ static void drop_text(void)
     text_bytes = written_bytes = 0;
 }
 
-/* Write what stderr takes without blocking. In a pipe that can be written, there is room for
- * PIPE_BUF bytes. */
-static void write_text(void)
+/* Pipes and terminals may block a writer after poll(2) has promised room, if another writer takes
+ * the room. So write to a file description of our own, which does not block. */
+static ssize_t write_unblocked(const char *bytes, size_t count)
 {
+    int fd = open("/proc/thread-self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct pollfd poller = {.fd = STDERR_FILENO, .events = POLLOUT};
 
-    while (written_bytes < text_bytes && poll(&poller, 1, 0) > 0) {
-        size_t rest = text_bytes - written_bytes;
-        ssize_t count =
-            write(STDERR_FILENO, text + written_bytes, rest < PIPE_BUF ? rest : PIPE_BUF);
-        if (count < 0 && errno == EAGAIN)
-            return;
-        if (count < 0 && errno != EINTR)
+    if (fd < 0) /* no rights, or no /proc: one byte seldom blocks */
+        return poll(&poller, 1, 0) > 0 ? write(STDERR_FILENO, bytes, 1) : 0;
+    ssize_t written = write(fd, bytes, count);
+    int err = errno;
+    close(fd);
+    errno = err;
+    return written;
+}
+
+static ssize_t write_to_stderr(const char *bytes, size_t count)
+{
+    struct stat info;
+
+    if (fstat(STDERR_FILENO, &info))
+        return -1;
+    if (S_ISSOCK(info.st_mode))
+        return send(STDERR_FILENO, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode))
+        return write_unblocked(bytes, count);
+    return write(STDERR_FILENO, bytes, count);
+}
+
+/* Write what stderr takes without blocking. */
+static void write_text(void)
+{
+    ssize_t written = 1;
+
+    look_ns = look_ns < LONGEST_LOOK_NS ? 2 * look_ns : LONGEST_LOOK_NS;
+    while (written > 0 && written_bytes < text_bytes) {
+        written = write_to_stderr(text + written_bytes, text_bytes - written_bytes);
+        if (written > 0)
+            look_ns = LOOK_NS;
+        if (written < 0 && errno != EAGAIN && errno != EINTR)
             written_bytes = text_bytes; /* no reader is left */
-        written_bytes += count > 0 ? (size_t)count : 0;
+        written_bytes += written > 0 ? (size_t)written : 0;
     }
     if (written_bytes == text_bytes)
         drop_text();
@@ -112,11 +145,15 @@ uint64_t filch_dump_serve(bool is_ending)
     if (!text && filch_load_relaxed(&wanted)) {
         /* relaxed: the dump that follows also serves a signal that comes before the store. */
         filch_store_relaxed(&wanted, 0);
+        look_ns = LOOK_NS;
         dump_all();
     }
     if (text)
         is_ending ? write_rest() : write_text();
-    return text ? filch_clock_ns() + LOOK_NS : FILCH_NEVER_NS;
+    if (text)
+        return filch_clock_ns() + look_ns;
+    /* relaxed: a signal that comes after this load rings. One may have come during the dump. */
+    return filch_load_relaxed(&wanted) ? filch_clock_ns() : FILCH_NEVER_NS;
 }
 
 static void on_signal(int number)
@@ -129,7 +166,7 @@ static void on_signal(int number)
     errno = error;
 }
 
-void filch_dump_forked(void)
+bool filch_dump_forked(void)
 {
     filch_lock_init(&lock);
     /* The parent prints its dump. */
@@ -137,6 +174,7 @@ void filch_dump_forked(void)
     text_bytes = written_bytes = 0;
     /* relaxed: no other thread of this process uses it yet. */
     filch_store_relaxed(&wanted, 0);
+    return signal_number != 0;
 }
 
 /* ---- the choice of the signal ---------------------------------------------------------------- */
@@ -192,21 +230,30 @@ static int switch_to(int number)
     return 0;
 }
 
-int filch_dump_on_signal(int number)
+/* With `is_wish`, a signal that was chosen before stays, and this returns 1. */
+static int choose(int number, bool is_wish)
 {
+    int err = 0;
+
     /* After a fault of the program, the instruction would run again. SIGURG: filch/io.h. */
     if (number < 0 || number == SIGSEGV || number == SIGBUS || number == SIGFPE ||
         number == SIGILL || number == SIGURG)
         return -EINVAL;
+    int cancelling = filch_cancel_disable();
     filch_keeper_enter_process();
     filch_lock_acquire(&lock);
-    int err = 0;
     if (number == 0)
         switch_off();
     else
-        err = switch_to(number);
+        err = is_wish && signal_number ? 1 : switch_to(number);
     filch_lock_release(&lock);
+    filch_cancel_restore(cancelling);
     return err;
+}
+
+int filch_dump_on_signal(int number)
+{
+    return choose(number, false);
 }
 
 /* ---- the environment ------------------------------------------------------------------------- */
@@ -231,11 +278,11 @@ static void read_environment(void)
 {
     const char *wish = getenv("FILCH_DUMP_SIGNAL");
 
-    if (!wish || !*wish || signal_number)
+    if (!wish || !*wish)
         return;
     int number = parse_signal(wish);
-    int err = number > 0 ? filch_dump_on_signal(number) : -EINVAL;
-    if (filch_is_verbose())
+    int err = number > 0 ? choose(number, true) : -EINVAL;
+    if (err <= 0 && filch_is_verbose())
         fprintf(stderr,
                 err ? "filch: '%.32s' in FILCH_DUMP_SIGNAL ignored: %s\n"
                     : "filch: pools are dumped on signal %.32s\n",

@@ -8,7 +8,7 @@
  * other threads block the signal, the keeper accepts it.
  *
  * The keeper has other things to do than to wait for the reader of stderr. So it dumps into memory,
- * and then writes as much as the reader takes. No pool is visited meanwhile.
+ * and then writes as much as the reader takes, without blocking. No pool is visited meanwhile.
  */
 #ifndef FILCH_WORKER_DUMP_SIGNAL_H
 #define FILCH_WORKER_DUMP_SIGNAL_H
@@ -24,7 +24,7 @@ void filch_dump_read_environment(void);
  * the keeper `is_ending`, this waits for the reader, but no longer than a second. */
 uint64_t filch_dump_serve(bool is_ending);
 
-/* In the child of a fork(). */
-void filch_dump_forked(void);
+/* In the child of a fork(). Returns whether a signal is chosen. */
+bool filch_dump_forked(void);
 
 #endif

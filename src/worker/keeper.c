@@ -4,12 +4,17 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
+#include "base/memory.h"
 #include "worker/dump_signal.h"
 #include "worker/listed.h"
 #include "worker/worker.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <unistd.h>
+
+/* A dump reads the symbol tables of files. */
+#define STACK_BYTES ((size_t)512 << 10)
 
 static filch_atomic_u32 bell;
 static filch_atomic_u32 stopping;
@@ -22,36 +27,55 @@ static bool is_held;
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
-/* The process that uses these variables: its number, and whether it still resets them. A handler
- * of pthread_atfork would come too late: handlers that were registered before it may use pools. */
-static filch_atomic_u32 process;
+/*
+ * Does the process that uses these variables still reset them, or has it done so? The kernel clears
+ * the page in the child of a fork(). A handler of pthread_atfork would come too late: handlers that
+ * were registered before it may use pools.
+ *
+ * Until the kernel has been told to clear the page, and if it cannot, the word also has the number
+ * of the process. That is not as good: in a new PID namespace a child may have its parent's number.
+ */
+enum { PROCESS_OTHER, PROCESS_RESETTING, PROCESS_OWN, PROCESS_BITS = 2 };
 
-#define RESETTING ((uint32_t)1 << 31)
+#if defined(__x86_64__)
+#define LARGEST_PAGE_BYTES 4096
+#else
+#define LARGEST_PAGE_BYTES 65536
+#endif
+
+static union {
+    filch_atomic_u32 word;
+    char page[LARGEST_PAGE_BYTES];
+} process __attribute__((aligned(LARGEST_PAGE_BYTES)));
 
 static void reset(void)
 {
     filch_lock_init(&lock);
     is_running = false;
     filch_listed_forked();
-    filch_dump_forked();
+    is_held = filch_dump_forked();
 }
 
 void filch_keeper_enter_process(void)
 {
-    uint32_t own = (uint32_t)getpid(), seen;
+    uint32_t seen;
 
     /* acquire [new-process] */
-    while ((seen = filch_load_acquire(&process)) != own) {
-        if (seen == (own | RESETTING)) {
+    while ((seen = filch_load_acquire(&process.word)) != PROCESS_OWN) {
+        uint32_t number = (uint32_t)getpid() << PROCESS_BITS;
+        if (seen == (number | PROCESS_OWN))
+            return;
+        if (seen == (number | PROCESS_RESETTING)) {
             filch_pause();
             continue;
         }
         /* acq_rel [new-process]: the load above and the store below would be enough. */
-        if (filch_cas_acq_rel(&process, &seen, own | RESETTING)) {
-            reset();
-            /* release [new-process] */
-            filch_store_release(&process, own);
-        }
+        if (!filch_cas_acq_rel(&process.word, &seen, number | PROCESS_RESETTING))
+            continue;
+        reset();
+        bool is_wiped = filch_wipe_on_fork(&process, sizeof process);
+        /* release [new-process] */
+        filch_store_release(&process.word, is_wiped ? PROCESS_OWN : number | PROCESS_OWN);
     }
 }
 
@@ -105,6 +129,29 @@ static void *serve(void *argument)
 
 /* ---- start and stop: under the lock ---------------------------------------------------------- */
 
+/* Start the thread with all signals blocked, and with a stack that is large enough for a dump. */
+static int start(void)
+{
+    pthread_attr_t attributes;
+    sigset_t all, callers;
+
+    if (filch_fault(FILCH_FAULT_THREAD))
+        return -EAGAIN;
+    /* relaxed: pthread_create carries it. */
+    filch_store_relaxed(&stopping, 0);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &callers);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    int err = pthread_create(&thread, &attributes, serve, NULL);
+    if (err == EINVAL) /* too small for the thread-local variables of this program */
+        err = pthread_create(&thread, NULL, serve, NULL);
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &callers, NULL);
+    is_running = err == 0;
+    return -err;
+}
+
 static bool is_needed(void)
 {
     return is_held || filch_listed_has_many();
@@ -112,13 +159,7 @@ static bool is_needed(void)
 
 static int start_if_needed(void)
 {
-    if (is_running || !is_needed())
-        return 0;
-    /* relaxed: pthread_create carries it. */
-    filch_store_relaxed(&stopping, 0);
-    int err = filch_fault(FILCH_FAULT_THREAD) ? EAGAIN : pthread_create(&thread, NULL, serve, NULL);
-    is_running = err == 0;
-    return -err;
+    return is_running || !is_needed() ? 0 : start();
 }
 
 static void stop_if_unneeded(void)
@@ -145,11 +186,11 @@ int filch_keeper_add(filch_pool *pool)
     return err;
 }
 
-int filch_keeper_adopt(void)
+int filch_keeper_adopt(filch_pool *pool)
 {
     filch_keeper_enter_process();
     filch_lock_acquire(&lock);
-    int err = start_if_needed();
+    int err = is_running || pool->worker_count < 2 ? 0 : start();
     filch_lock_release(&lock);
     return err;
 }

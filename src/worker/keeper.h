@@ -27,8 +27,8 @@
  * Returns 0, or an error of pthread_create like -EAGAIN; then the pool is not listed. */
 int filch_keeper_add(filch_pool *pool);
 
-/* The same for a pool that is listed already, in the child of a fork(). */
-int filch_keeper_adopt(void);
+/* The same for a pool that is listed already, and is being rebuilt in the child of a fork(). */
+int filch_keeper_adopt(filch_pool *pool);
 
 /* The pool's threads have ended. Waits while the keeper visits the pool. */
 void filch_keeper_remove(filch_pool *pool);

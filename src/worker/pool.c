@@ -10,10 +10,12 @@
  *                  carries the push of the seat: after it has read the count, the destroyer finds
  *                  the seat on the stack.
  */
+#include "base/cancel.h"
 #include "base/memory.h"
 #include "base/options.h"
 #include "worker/keeper.h"
 #include "worker/spin.h"
+#include "worker/thread.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -175,7 +177,7 @@ static int create_alive(filch_pool *pool)
     return 0;
 }
 
-int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsigned abi)
+static int create(filch_pool **out, const filch_options *options, unsigned abi)
 {
     filch_options copy;
     int err = out ? filch_options_copy(&copy, sizeof copy, options) : -EINVAL;
@@ -201,7 +203,7 @@ int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsign
     if (pool->options.pin)
         filch_topology_explore(&pool->topology, "");
     pool->worker_count = choose_worker_count(pool);
-    pthread_sigmask(SIG_SETMASK, NULL, &pool->blocked);
+    filch_thread_note_creator(pool);
     err = create_workers(pool);
     if (err)
         goto fini_topology;
@@ -256,6 +258,14 @@ free_pool:
     return err;
 }
 
+int filch_pool_create_abi(filch_pool **out, const filch_options *options, unsigned abi)
+{
+    int cancelling = filch_cancel_disable();
+    int err = create(out, options, abi);
+    filch_cancel_restore(cancelling);
+    return err;
+}
+
 /* ---- fork() ---------------------------------------------------------------------------------- */
 
 /* In the child of a fork() the pool's threads are gone, and their work belongs to the parent. Start
@@ -295,7 +305,7 @@ int filch_pool_check(filch_pool *pool)
         if (!filch_cas_acq_rel(pool->alive, &seen, here(pool, PROCESS_REBUILDING)))
             continue;
         rebuild(pool);
-        int err = filch_keeper_adopt();
+        int err = filch_keeper_adopt(pool);
         if (!err)
             err = filch_pool_start_first(pool);
         /* release [rebuilt]. After an error the next call tries again. */
@@ -357,6 +367,7 @@ int filch_pool_destroy(filch_pool *pool)
                     pool->options.name, scope_count);
         return -EBUSY;
     }
+    int cancelling = filch_cancel_disable();
     if (!filch_pool_is_alive(pool)) {
         rebuild(pool);
         filch_sleep_push(&pool->vacant, 0, FILCH_ROLE_RUNNING);
@@ -372,6 +383,7 @@ int filch_pool_destroy(filch_pool *pool)
     filch_topology_fini(&pool->topology);
     free((char *)pool->options.name);
     free(pool);
+    filch_cancel_restore(cancelling);
     return 0;
 }
 

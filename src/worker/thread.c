@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 /* The kernel keeps 15 characters: shorten the pool's name, not the suffix. */
 static void set_name(const filch_pool *pool, const char *rest)
@@ -16,6 +17,46 @@ static void set_name(const filch_pool *pool, const char *rest)
     snprintf(name, sizeof name, "%.*s%s", 15 - (int)strlen(rest), pool->options.name, rest);
     pthread_setname_np(pthread_self(), name);
 }
+
+/* ---- the creator ----------------------------------------------------------------------------- */
+
+void filch_thread_note_creator(filch_pool *pool)
+{
+    struct sched_param param = {0};
+    int policy = sched_getscheduler(0);
+
+    sched_getparam(0, &param);
+    pool->creator = (filch_creator){
+        .policy = policy,
+        .priority = param.sched_priority,
+        .nice = getpriority(PRIO_PROCESS, 0),
+    };
+    if (policy & SCHED_RESET_ON_FORK)
+        pool->creator.policy = -1;
+    pthread_sigmask(SIG_SETMASK, NULL, &pool->creator.blocked);
+}
+
+/* A thread inherits from the thread that starts it: from the keeper, which blocks all signals, or
+ * from a thread in filch_run. Errors are ignored: the process may have no right to a higher
+ * priority. */
+static void be_like_creator(const filch_pool *pool)
+{
+    const filch_creator *creator = &pool->creator;
+    struct sched_param param = {0};
+
+    pthread_sigmask(SIG_SETMASK, &creator->blocked, NULL);
+    if (creator->policy < 0)
+        return;
+    sched_getparam(0, &param);
+    if (sched_getscheduler(0) != creator->policy || param.sched_priority != creator->priority) {
+        param.sched_priority = creator->priority;
+        sched_setscheduler(0, creator->policy, &param);
+    }
+    if (getpriority(PRIO_PROCESS, 0) != creator->nice)
+        setpriority(PRIO_PROCESS, 0, creator->nice);
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
 
 #define ANY_CPU UINT_MAX
 
@@ -56,8 +97,7 @@ void filch_thread_start(const filch_worker *worker)
 {
     char number[12];
 
-    /* The keeper, which may have started this thread, blocks all signals. */
-    pthread_sigmask(SIG_SETMASK, &worker->pool->blocked, NULL);
+    be_like_creator(worker->pool);
     snprintf(number, sizeof number, "/%u", worker->index);
     set_name(worker->pool, number);
     set_affinity(worker->pool, worker->pool->options.pin
@@ -65,8 +105,9 @@ void filch_thread_start(const filch_worker *worker)
                                    : ANY_CPU);
 }
 
-void filch_thread_assist(const filch_pool *pool)
+void filch_thread_assist(const filch_pool *pool, const char *suffix)
 {
-    set_name(pool, "/call");
+    be_like_creator(pool);
+    set_name(pool, suffix);
     set_affinity(pool, ANY_CPU);
 }

@@ -78,6 +78,9 @@ uint64_t filch_pool_retry(filch_pool *pool)
     filch_store_seq_cst(&pool->put_off, 0);
     if (filch_pool_needs_worker(pool, NULL))
         filch_pool_notify(pool, NULL);
+    else
+        /* relaxed: see put_off. The next failure is not one in a row with the last. */
+        filch_store_relaxed(&pool->failed_starts, 0);
     return FILCH_NEVER_NS; /* after another failure, the bell has been rung */
 }
 
@@ -116,9 +119,11 @@ static bool start_vacant(filch_pool *pool, filch_strand *next)
 
 /* ---- wake a worker --------------------------------------------------------------------------- */
 
+/* Vacant seats count also while starts are put off: the keeper will start threads, and they must
+ * find the tasks that were forked meanwhile, even if their forker computes or blocks by then. */
 unsigned filch_pool_idle_count(filch_pool *pool)
 {
-    return filch_sleep_idle_count(&pool->sleep) + startable_count(pool);
+    return filch_sleep_idle_count(&pool->sleep) + filch_sleep_idle_count(&pool->vacant);
 }
 
 unsigned filch_pool_sleeper_count(filch_pool *pool)

@@ -124,6 +124,13 @@ struct filch_worker {
     uint32_t looked_rounds;
 };
 
+/* The thread that created a pool, as far as the pool's threads are like it. */
+typedef struct filch_creator {
+    sigset_t blocked; /* signals */
+    int policy;       /* of the scheduler; negative: unknown, or threads are not to inherit it */
+    int priority, nice;
+} filch_creator;
+
 struct filch_pool {
     /* Constant after creation. */
     filch_options options; /* complete: no zero that means a default */
@@ -132,7 +139,7 @@ struct filch_pool {
     filch_topology topology;
     unsigned worker_count;
     uint64_t spin_ns; /* the longest spin time of its workers: spin.h */
-    sigset_t blocked; /* signals that its threads block: those of the thread that created it */
+    filch_creator creator;
     filch_worker **workers;
 
     /* Any thread. Each has its own lock, or is atomic. */
@@ -233,8 +240,7 @@ void filch_pool_fire_timers(filch_pool *pool);
  * seat. `worker` counts the wake-up; may be NULL. */
 void filch_pool_notify(filch_pool *pool, filch_worker *worker);
 
-/* How many workers filch_pool_notify could still get: those that sleep, those that search, and
- * vacant seats. */
+/* How many workers could still get work: those that sleep, those that search, and vacant seats. */
 unsigned filch_pool_idle_count(filch_pool *pool);
 
 /* The same without the workers that search, as a hint. */

@@ -7,6 +7,9 @@
  * this file). These threads may fail to start, or end after a long time without a call. A call, on
  * its caller's stack, and its effects are plain memory. The lane ends when all calls were made.
  * With two callers there are five threads, so that program is walked at random.
+ *
+ * In "left", the lane has a thread that is never free. No thread can be started for the first call,
+ * but one for the second. That thread takes the first call, which waits for the second.
  */
 #include "mc/mc.h"
 
@@ -19,6 +22,13 @@ static int did[2]; /* plain: the effects of the calls */
 static void setup(void)
 {
     the_lane = (lane){.last = &the_lane.first, .thread_limit = 2};
+}
+
+static void setup_busy(void)
+{
+    setup();
+    the_lane.thread_count = 1;
+    the_lane.thread_limit = 3;
 }
 
 static int call_it(void *what)
@@ -89,6 +99,14 @@ static void finish(void)
     mc_check(the_lane.thread_count == 0 && !the_lane.first, "nobody is left");
 }
 
+static void finish_busy(void)
+{
+    filch_lock_acquire(&the_lane.lock);
+    the_lane.thread_count--;
+    filch_lock_release(&the_lane.lock);
+    finish();
+}
+
 int main(int argc, char **argv)
 {
     mc_options options = mc_arguments(argc, argv);
@@ -116,6 +134,7 @@ int main(int argc, char **argv)
         {{"blocking, twice, timed", setup, {block_twice}, finish}, &timed_two},
         {{"blocking, no threads", setup, {block_twice}, finish}, &failing_two},
         {{"blocking, in turn", setup, {block_after, block_before}, finish}, &turns},
+        {{"blocking, left", setup_busy, {block_after, block_before}, finish_busy}, &turns},
         {{"blocking, two", setup, {block_twice, block_once}, finish}, &walks},
     };
     int code = 0;

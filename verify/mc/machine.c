@@ -32,8 +32,9 @@ uint64_t filch_dump_serve(bool is_ending)
     return FILCH_NEVER_NS;
 }
 
-void filch_dump_forked(void)
+bool filch_dump_forked(void)
 {
+    return false;
 }
 
 int filch_topology_init(filch_topology *topology)
