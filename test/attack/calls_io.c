@@ -71,6 +71,15 @@ static bool is_for_socket_without_wait(int flags)
     return flags & MSG_DONTWAIT;
 }
 
+/* EAGAIN promises that the socket will be writable later. A socket with many small packets is not
+ * writable, though a send would succeed: then only a reader could keep the promise. */
+static bool may_be_full(int fd, int flags)
+{
+    struct pollfd one = {.fd = fd, .events = POLLOUT};
+    return is_for_socket_without_wait(flags) && fault_is_on(PART_interrupts) &&
+           poll(&one, 1, 0) == 1;
+}
+
 ssize_t attack_read(int fd, void *buffer, size_t bytes)
 {
     return breaks(fd, false, EIO) ? -1 : read(fd, buffer, shorten(fd, bytes));
@@ -128,7 +137,7 @@ ssize_t attack_recv(int fd, void *buffer, size_t bytes, int flags)
 
 ssize_t attack_send(int fd, const void *buffer, size_t bytes, int flags)
 {
-    return breaks(fd, is_for_socket_without_wait(flags), ENOBUFS)
+    return breaks(fd, may_be_full(fd, flags), ENOBUFS)
                ? -1
                : send(fd, buffer, shorten(fd, bytes), flags);
 }
@@ -140,8 +149,7 @@ ssize_t attack_recvmsg(int fd, struct msghdr *message, int flags)
 
 ssize_t attack_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-    return breaks(fd, is_for_socket_without_wait(flags), ENOBUFS) ? -1
-                                                                  : sendmsg(fd, message, flags);
+    return breaks(fd, may_be_full(fd, flags), ENOBUFS) ? -1 : sendmsg(fd, message, flags);
 }
 
 ssize_t attack_splice(int from, off_t *from_at, int to, off_t *to_at, size_t bytes, unsigned flags)
