@@ -256,13 +256,12 @@ typedef struct world {
     filch_rwlock rwlock;
     uint64_t left, right; /* written together */
     filch_sem sem;
+    unsigned units; /* of the semaphore */
     filch_event event;
     filch_channel *channels[CHANNELS];
 } world;
 
 extern world the_world;
-
-#define WORLD_UNITS 3
 
 /* One of the pools of the world. The calling task may belong to another pool. */
 filch_pool *some_pool(actor *a);

@@ -107,7 +107,7 @@ void op_sem(filch_frame *f, actor *a)
                   MAY_TIME_OUT))
         return;
     add(&the_world.inside, 1);
-    CHECK(get(&the_world.inside) <= WORLD_UNITS);
+    CHECK(get(&the_world.inside) <= the_world.units);
     hold(f, a);
     add(&the_world.inside, -1ull);
     filch_sem_release(&the_world.sem, 1);
