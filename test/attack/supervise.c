@@ -7,6 +7,8 @@
 #include <time.h>
 
 #define JOBS_MAX 64
+#define TELL_NS 30000000000ull
+#define SLOW_NS 10000000000ull
 
 static void print_parts_without(const settings *s, uint64_t all, FILE *out)
 {
@@ -102,6 +104,22 @@ static void report(const run *r, const trial *t)
     fflush(stdout);
 }
 
+/* A line now and then; and one for each program that takes long. */
+static void tell(const sums *all, const trial *trials, unsigned count, uint64_t now_ns)
+{
+    printf("attack: %llu programs, %llu operations, %llu failures\n",
+           (unsigned long long)all->programs, (unsigned long long)sum_of(all, 0, OPERATION_COUNT),
+           (unsigned long long)all->failures);
+    for (unsigned i = 0; i < count; i++)
+        if (trials[i].child && now_ns - trials[i].start_ns > SLOW_NS)
+            /* relaxed: for the report. */
+            printf("attack: seed %llu runs for %llu s already, while %s\n",
+                   (unsigned long long)trials[i].s.seed,
+                   (unsigned long long)((now_ns - trials[i].start_ns) / 1000000000),
+                   filch_load_relaxed(&trials[i].b->stage));
+    fflush(stdout);
+}
+
 int run_seeds(run *r)
 {
     static trial trials[JOBS_MAX];
@@ -133,13 +151,9 @@ int run_seeds(run *r)
                 trial_end(t);
             }
         }
-        if (now_ns - told_ns > 30000000000ull) {
+        if (now_ns - told_ns > TELL_NS) {
             told_ns = now_ns;
-            printf("attack: %llu programs, %llu operations, %llu failures\n",
-                   (unsigned long long)all.programs,
-                   (unsigned long long)sum_of(&all, 0, OPERATION_COUNT),
-                   (unsigned long long)all.failures);
-            fflush(stdout);
+            tell(&all, trials, jobs, now_ns);
         }
         nanosleep(&moment, NULL);
     }

@@ -24,7 +24,9 @@ typedef struct trial {
     pid_t child; /* 0: none */
     board *b;
     FILE *output; /* what it writes to stderr */
-    uint64_t progress, since_ns, next_stop_ns;
+    uint64_t start_ns, polled_ns, next_stop_ns;
+    uint64_t progress, since_ns; /* operations, and the time of the last */
+    uint64_t waited_ns, factor;  /* of a program without progress; 0: not measured yet */
     bool is_held, is_hung;
     int status; /* when it has ended */
 } trial;
@@ -35,6 +37,12 @@ bool trial_poll(trial *t, unsigned limit_s);
 bool trial_has_failed(const trial *t);
 void trial_print(const trial *t, FILE *out);
 void trial_end(trial *t);
+
+/* What a program that hangs does: backtraces and descriptors of its processes. */
+void hang_report(pid_t group, FILE *out);
+
+/* How long the threads of its processes have waited for a CPU. */
+uint64_t hang_waited_ns(pid_t group);
 
 /* The options that repeat a run with these settings. */
 void print_command(const run *r, const settings *s, FILE *out);

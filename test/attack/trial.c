@@ -4,8 +4,6 @@
  */
 #include "supervise.h"
 
-#include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -30,15 +28,18 @@ void trial_start(trial *t, const settings *s)
         perror("attack");
         exit(2);
     }
-    t->since_ns = filch_now_ns();
+    t->start_ns = t->since_ns = t->polled_ns = filch_now_ns();
     fflush(NULL);
     t->child = fork();
     if (t->child < 0) {
         perror("attack: fork");
         exit(2);
     }
-    if (t->child > 0)
+    if (t->child > 0) {
+        /* The child does so, too: whoever is first, the group is there for kill(). */
+        setpgid(t->child, t->child);
         return;
+    }
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     setpgid(0, 0);
@@ -50,86 +51,11 @@ void trial_start(trial *t, const settings *s)
     exit(0);
 }
 
-/* ---- reports about a hang -------------------------------------------------------------------- */
-
-/* Each process of the program's group, which may have children. */
-static void each_process(pid_t group, void (*fn)(pid_t process, FILE *out), FILE *out)
-{
-    DIR *proc = opendir("/proc");
-    struct dirent *entry;
-
-    while (proc && (entry = readdir(proc))) {
-        pid_t process = (pid_t)atoi(entry->d_name);
-        if (process > 0 && getpgid(process) == group)
-            fn(process, out);
-    }
-    if (proc)
-        closedir(proc);
-}
-
-/* A pipe whose end is still open somewhere explains many a wait. */
-static void print_descriptors(pid_t process, FILE *out)
-{
-    char path[300], target[200];
-    snprintf(path, sizeof path, "/proc/%d/fd", process);
-    DIR *folder = opendir(path);
-    const struct dirent *entry;
-
-    while (folder && (entry = readdir(folder))) {
-        snprintf(path, sizeof path, "/proc/%d/fd/%s", process, entry->d_name);
-        ssize_t length = readlink(path, target, sizeof target);
-        if (length > 0)
-            fprintf(out, "fd %s: %.*s\n", entry->d_name, (int)length, target);
-    }
-    if (folder)
-        closedir(folder);
-}
-
-static void print_backtraces(pid_t process, FILE *out)
-{
-    char command[200], line[1000];
-
-    snprintf(command, sizeof command,
-             "timeout 60 gdb /proc/%d/exe -p %d -batch -ex 'set pagination off' -ex 'thread apply "
-             "all bt 25' "
-             "2>/dev/null | grep -E '^(#|Thread)'",
-             process, process);
-    fprintf(out, "---- process %d\n", process);
-    FILE *gdb = popen(command, "r");
-    while (gdb && fgets(line, sizeof line, gdb))
-        fputs(line, out);
-    if (gdb)
-        pclose(gdb);
-    print_descriptors(process, out);
-}
-
-static void end_hang(trial *t)
-{
-    /* relaxed: for the report. */
-    fprintf(t->output, "no progress while %s, after %llu operations\n",
-            filch_load_relaxed(&t->b->stage), (unsigned long long)get(&t->b->progress) / 2);
-    fflush(t->output);
-    kill(-t->child, SIGCONT);
-    each_process(t->child, print_backtraces, t->output);
-    fflush(t->output);
-    /* The dump may need a lock that a thread holds for ever. */
-    kill(t->child, SIGUSR2);
-    sleep(3);
-    kill(-t->child, SIGKILL);
-    t->is_hung = true;
-    waitpid(t->child, &t->status, 0);
-}
-
 /* ---- watch ----------------------------------------------------------------------------------- */
 
-static double load_factor(void)
-{
-    double load = 0, cpus = (double)sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (getloadavg(&load, 1) != 1 || load < cpus)
-        return 1;
-    return load / cpus;
-}
+#define SECOND_NS 1000000000ull
+#define LOAD_FACTOR_MAX 5
+#define TOO_LONG 10 /* times the limit of a hang */
 
 /* Stop the process for some milliseconds, again and again. */
 static void stop_and_continue(trial *t, uint64_t now_ns)
@@ -142,6 +68,68 @@ static void stop_and_continue(trial *t, uint64_t now_ns)
     t->next_stop_ns = now_ns + (t->is_held ? 5000000 : 20000000);
 }
 
+static uint64_t load_factor(void)
+{
+    double load = 0, cpus = (double)sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (getloadavg(&load, 1) != 1 || load < 2 * cpus)
+        return 2;
+    return load > LOAD_FACTOR_MAX * cpus ? LOAD_FACTOR_MAX : (uint64_t)(load / cpus);
+}
+
+/* A program that gets no CPU is given more time than one that waits for itself. How long its
+ * threads wait for a CPU is measured in the second half of the limit. */
+static bool is_hanging(trial *t, uint64_t limit_ns, uint64_t now_ns)
+{
+    uint64_t idle_ns = now_ns - t->since_ns;
+
+    if (now_ns - t->start_ns > TOO_LONG * limit_ns)
+        return true;
+    if (idle_ns > limit_ns / 2 && !t->waited_ns)
+        t->waited_ns = 1 + hang_waited_ns(t->child);
+    if (idle_ns <= limit_ns)
+        return false;
+    if (!t->factor) {
+        bool is_starved = hang_waited_ns(t->child) > t->waited_ns + limit_ns / 8;
+        t->factor = is_starved ? load_factor() : 1;
+    }
+    return idle_ns > limit_ns * t->factor;
+}
+
+/* Not for ever: a process may be stuck in the kernel. */
+static bool reap(trial *t, unsigned seconds)
+{
+    const struct timespec moment = {.tv_nsec = 2000000};
+    uint64_t end_ns = filch_now_ns() + seconds * SECOND_NS;
+
+    while (waitpid(t->child, &t->status, WNOHANG) != t->child) {
+        if (filch_now_ns() > end_ns)
+            return false;
+        nanosleep(&moment, NULL);
+    }
+    return true;
+}
+
+static void end_hang(trial *t, uint64_t now_ns)
+{
+    t->is_hung = true;
+    kill(-t->child, SIGCONT);
+    /* relaxed: for the report. */
+    fprintf(t->output, "no progress for %llu s while %s, after %llu operations and %llu s\n",
+            (unsigned long long)((now_ns - t->since_ns) / SECOND_NS),
+            filch_load_relaxed(&t->b->stage), (unsigned long long)get(&t->b->progress) / 2,
+            (unsigned long long)((now_ns - t->start_ns) / SECOND_NS));
+    fflush(t->output);
+    hang_report(t->child, t->output);
+    /* The dump may need a lock that a thread holds for ever. */
+    kill(t->child, SIGUSR2);
+    sleep(3);
+    kill(-t->child, SIGKILL);
+    kill(t->child, SIGKILL);
+    if (!reap(t, 10))
+        fprintf(t->output, "SIGKILL did not end it\n");
+}
+
 bool trial_poll(trial *t, unsigned limit_s)
 {
     uint64_t now_ns = filch_now_ns(), progress = get(&t->b->progress);
@@ -151,15 +139,24 @@ bool trial_poll(trial *t, unsigned limit_s)
         kill(-t->child, SIGKILL);
         return true;
     }
+    /* Time in which the supervisor did not look does not count. It reported another hang, or was
+     * stopped itself; meanwhile the program was perhaps held. */
+    if (now_ns - t->polled_ns > SECOND_NS) {
+        t->since_ns += now_ns - t->polled_ns;
+        t->start_ns += now_ns - t->polled_ns;
+    }
+    t->polled_ns = now_ns;
     stop_and_continue(t, now_ns);
     if (progress != t->progress) {
         t->progress = progress;
         t->since_ns = now_ns;
-    } else if ((double)(now_ns - t->since_ns) > limit_s * 1e9 * load_factor()) {
-        end_hang(t);
-        return true;
+        t->waited_ns = 0;
+        t->factor = 0;
     }
-    return false;
+    if (!is_hanging(t, limit_s * SECOND_NS, now_ns))
+        return false;
+    end_hang(t, now_ns);
+    return true;
 }
 
 bool trial_has_failed(const trial *t)
