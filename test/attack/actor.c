@@ -111,10 +111,16 @@ actor part_of(actor *a, unsigned shares)
     actor share = *a;
 
     share.state = number(a);
+    share.is_named = false;
     share.budget = a->budget / shares;
     share.depth = a->depth ? a->depth - 1 : 0;
     a->budget -= share.budget;
     return share;
+}
+
+unsigned sized(unsigned count)
+{
+    return count < the_world.settings->size_limit ? count : the_world.settings->size_limit;
 }
 
 uint64_t some_deadline(actor *a)
@@ -163,6 +169,22 @@ bool ok_at(const char *file, int line, filch_frame *f, const actor *a, long resu
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
+/* Unlike its place among the others, this stays the same if others are left out. */
+static uint32_t id_of(const actor *one)
+{
+    uint32_t id = (uint32_t)(one->state ^ one->state >> 32);
+    return id ? id : 1;
+}
+
+static bool is_chosen(const settings *s, uint32_t id)
+{
+    bool is_found = s->only_count == 0;
+
+    for (unsigned i = 0; i < s->only_count && !is_found; i++)
+        is_found = s->only[i] == id;
+    return is_found;
+}
+
 static bool can_run(filch_frame *f, const actor *a, unsigned i)
 {
     int needs = operations[i].needs;
@@ -188,15 +210,27 @@ static unsigned choose(actor *a)
 
 void act(filch_frame *f, actor *a)
 {
+    uint32_t above = a->at;
+    bool was_named = a->is_named;
+
+    actor_begins(a);
     while (a->budget > 0) {
         actor one = *a;
         one.state = number(a);
         unsigned i = choose(a);
+        uint32_t id = id_of(&one);
 
         a->budget--;
         add(&the_board->progress, 1);
-        if (!can_run(f, a, i))
+        if (!can_run(f, a, i) || !is_chosen(the_world.settings, id))
             continue;
+        if (!a->is_named) {
+            name_actor(a, f ? "task" : "thread", 0);
+            actor_begins(a);
+        }
+        one.is_named = false;
+        one.at = record_add(a->at, part_names[i], 0, id);
+        record_set(one.at, ENTRY_BEGUN);
         add(&the_board->counts[i], 1);
         if (the_world.settings->is_traced)
             fprintf(stderr, "%*s%s %u%s\n", (int)(2 * (the_world.settings->depth - a->depth)), "",
@@ -204,14 +238,22 @@ void act(filch_frame *f, actor *a)
         /* An operation that nests spends part of the rest. */
         one.budget = operations[i].needs & NESTS ? a->budget / 2 : 0;
         a->budget -= one.budget;
+        uint32_t entry = one.at;
         operations[i].run(f, &one);
+        record_set(entry, ENTRY_ENDED);
         add(&the_board->progress, 1);
     }
+    actor_ends(a);
+    a->at = above;
+    a->is_named = was_named;
 }
 
 filch_pool *some_pool(actor *a)
 {
-    return the_world.pools[below(a, the_world.pool_count)];
+    unsigned index = below(a, the_world.pool_count);
+
+    note(a, "pool", index + 1);
+    return the_world.pools[index];
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */

@@ -14,6 +14,8 @@
 #ifndef FILCH_TEST_ATTACK_H
 #define FILCH_TEST_ATTACK_H
 
+#include "record.h"
+
 #include <filch/filch.h>
 
 #include <errno.h>
@@ -142,9 +144,14 @@ extern const char *const part_names[PART_COUNT];
 /* A bit for each. */
 _Static_assert(PART_COUNT < 64, "there are too many parts for a word");
 
+#define ONLY_MAX 400
+
 typedef struct settings {
     uint64_t seed, parts; /* a bit for each part */
-    unsigned budget, depth, worker_limit, pool_limit, thread_limit;
+    unsigned budget, depth, worker_limit, pool_limit, thread_limit, loose_limit;
+    unsigned size_limit; /* of the numbers within an operation: tasks, entries, bytes */
+    unsigned only_count; /* of `only`; 0: all operations may run */
+    uint32_t only[ONLY_MAX];
     const char *deque, *io; /* NULL: chosen by the seed */
     bool is_traced;
 } settings;
@@ -161,7 +168,8 @@ typedef struct board {
     filch_atomic_u64 progress, counts[PART_COUNT], errors;
     FILCH_ATOMIC(const char *) stage; /* what the program does now */
     filch_atomic_u32 is_stopped;      /* the surroundings: may the supervisor stop the process? */
-    char config[256];
+    char config[512];
+    record record;
 } board;
 
 extern board *the_board;
@@ -203,6 +211,8 @@ typedef struct actor {
     bool has_lock;  /* waits for no lock of the world, and starts no pool or process */
     bool is_inside; /* a pool that comes and goes: uses no other pool */
     bool is_forked; /* in the child of a fork(): the world's locks may be held for ever */
+    bool is_named;  /* `at` is its own entry of the record */
+    uint32_t at;    /* the entry of the record below which its operations come */
 } actor;
 
 /* A random number below `count`. */
@@ -218,6 +228,9 @@ actor part_of(actor *a, unsigned shares);
 
 /* Spend the budget. */
 void act(filch_frame *f, actor *a);
+
+/* A number of things to do, unless that is more than the settings allow. */
+unsigned sized(unsigned count);
 
 /* A deadline that is past, near or a little later. */
 uint64_t some_deadline(actor *a);

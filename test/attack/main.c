@@ -22,6 +22,10 @@ enum {
     OPTION_THREADS,
     OPTION_DEQUE,
     OPTION_IO,
+    OPTION_SUBMITTED,
+    OPTION_SIZE,
+    OPTION_OPS,
+    OPTION_PRINT,
     OPTION_LIMIT,
     OPTION_TRACE,
     OPTION_TRIES,
@@ -55,10 +59,16 @@ static void help(void)
         "  --budget N       number of operations of a program [%u]\n"
         "  --depth N        how deep operations may nest [%u]\n"
         "  --workers, --pools, --threads N   at most N of these\n"
+        "  --submitted N    at most N - 1 tasks submitted at the start\n"
+        "  --size N         at most N tasks, entries or bytes in one operation\n"
+        "  --ops IDS        run these operations only, as --shrink prints them\n"
         "  --deque D, --io W  one deque, one way of I/O, whatever the seed chooses\n"
         "  --limit S        seconds without progress until a program hangs; more with load [%u]\n"
-        "  --shrink SEED    find the smallest settings with which this seed still fails\n"
-        "  --tries N        for --shrink: how many runs without a failure make a seed good [5]\n"
+        "  --shrink SEED    find the smallest program that still fails, and print it\n"
+        "  --tries N        for --shrink: how many runs without a failure make a program good "
+        "[5];\n"
+        "                   more if the seed fails only sometimes\n"
+        "  --print          print each program that has run in pseudo-C; one, without --count\n"
         "  --trace          print each operation\n"
         "  --keep-going     go on after a failure\n",
         DEFAULT_BUDGET, DEFAULT_DEPTH, DEFAULT_LIMIT_S);
@@ -113,6 +123,23 @@ static unsigned parse_number(const char *text)
     return (unsigned)value;
 }
 
+static void parse_operations(settings *s, char *text)
+{
+    char *rest = text, *id, *end;
+
+    while ((id = strsep(&rest, ","))) {
+        if (s->only_count == ONLY_MAX) {
+            fprintf(stderr, "attack: --ops has room for %u operations\n", ONLY_MAX);
+            exit(2);
+        }
+        s->only[s->only_count++] = (uint32_t)strtoul(id, &end, 16);
+        if (*end || !*id) {
+            fprintf(stderr, "attack: '%s' is no operation\n", id);
+            exit(2);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -131,6 +158,10 @@ int main(int argc, char **argv)
         {"threads", required_argument, NULL, OPTION_THREADS},
         {"deque", required_argument, NULL, OPTION_DEQUE},
         {"io", required_argument, NULL, OPTION_IO},
+        {"submitted", required_argument, NULL, OPTION_SUBMITTED},
+        {"size", required_argument, NULL, OPTION_SIZE},
+        {"ops", required_argument, NULL, OPTION_OPS},
+        {"print", no_argument, NULL, OPTION_PRINT},
         {"limit", required_argument, NULL, OPTION_LIMIT},
         {"tries", required_argument, NULL, OPTION_TRIES},
         {"trace", no_argument, NULL, OPTION_TRACE},
@@ -145,8 +176,9 @@ int main(int argc, char **argv)
                        .depth = DEFAULT_DEPTH,
                        .worker_limit = 1000,
                        .pool_limit = POOLS_MAX,
-                       .thread_limit = 1000},
-             .seconds = 10,
+                       .thread_limit = 1000,
+                       .loose_limit = 1000,
+                       .size_limit = 1000000},
              .jobs = 1,
              .limit_s = DEFAULT_LIMIT_S,
              .tries = 5};
@@ -196,6 +228,18 @@ int main(int argc, char **argv)
         case OPTION_THREADS:
             r.first.thread_limit = parse_number(optarg) - 1;
             break;
+        case OPTION_SUBMITTED:
+            r.first.loose_limit = parse_number(optarg) - 1;
+            break;
+        case OPTION_SIZE:
+            r.first.size_limit = parse_number(optarg);
+            break;
+        case OPTION_OPS:
+            parse_operations(&r.first, optarg);
+            break;
+        case OPTION_PRINT:
+            r.prints = true;
+            break;
         case OPTION_DEQUE:
             r.first.deque = optarg;
             break;
@@ -222,5 +266,9 @@ int main(int argc, char **argv)
         }
     if (is_to_shrink)
         return shrink(&r);
+    if (r.seconds == 0 && r.prints && r.count == 0)
+        r.count = 1;
+    if (r.seconds == 0)
+        r.seconds = 10;
     return run_seeds(&r);
 }

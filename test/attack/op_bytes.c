@@ -21,6 +21,7 @@ typedef struct side {
 static void send_side(filch_frame *f, void *arg)
 {
     side *s = arg;
+    actor_begins(&s->a);
     wire_send(f, &s->a, s->w, s->bytes);
     act(f, &s->a);
 }
@@ -29,6 +30,7 @@ static void send_side(filch_frame *f, void *arg)
 static void receive_side(filch_frame *f, void *arg)
 {
     side *s = arg;
+    actor_begins(&s->a);
     if (!wire_receive(f, &s->a, s->w))
         wire_finish(f, s->w);
     act(f, &s->a);
@@ -44,20 +46,26 @@ static int send_task(filch_frame *f, void *arg)
 static int receive_task(filch_frame *f, void *arg)
 {
     side *s = arg;
-    if (!wire_receive(f, &s->a, s->w))
+    actor_begins(&s->a);
+    if (!wire_receive(f, &s->a, s->w)) {
+        actor_ends(&s->a);
         return -EPROTO;
+    }
     act(f, &s->a);
     return 0;
 }
 
-static side side_of(actor *a, wire *w, unsigned shares)
+static side side_of(actor *a, wire *w, unsigned shares, const char *name)
 {
     side s = {.w = w, .a = part_of(a, shares), .is_thread = one_in(a, 4), .bytes = below(a, 100)};
 
     if (one_in(a, 2))
         s.bytes *= 1 + below(a, 2000);
+    s.bytes = sized((unsigned)s.bytes);
     s.a.is_shielded = false;
     s.a.is_cancellable = !s.is_thread;
+    name_actor(&s.a, name, 0);
+    note_if(&s.a, s.is_thread, "thread");
     return s;
 }
 
@@ -75,7 +83,11 @@ void op_bytes(filch_frame *f, actor *a)
     if (!f && a->is_inside)
         return;
     wire_open(&w, a);
-    side sender = side_of(a, &w, 3), receiver = side_of(a, &w, 2);
+    side sender = side_of(a, &w, 3, "sender"), receiver = side_of(a, &w, 2, "receiver");
+    note(a, "bytes", sender.bytes);
+    note_if(a, w.is_socket, "socket");
+    note_if(a, options.deadline_ns, "deadline");
+    note_if(a, is_to_cancel, "cancelled");
     CHECK_EQUAL(filch_scope_open(f, &scope, f ? NULL : some_pool(a), &options), 0);
     if (receiver.is_thread)
         helper_start(&receiver.h, receive_side, &receiver);
@@ -132,13 +144,16 @@ static void send_late(filch_frame *f, void *arg)
 
 void op_started(filch_frame *f, actor *a)
 {
-    late l = {.count = 1 + below(a, STARTED_MAX),
-              .bytes = 1 + below(a, 100),
+    late l = {.count = sized(1 + below(a, STARTED_MAX)),
+              .bytes = sized(1 + below(a, 100)),
               .delay_us = below(a, 3) ? below(a, 1000) : 0};
     unsigned char bytes[STARTED_MAX][100];
     filch_op ops[STARTED_MAX], polls[STARTED_MAX];
     helper h;
 
+    note(a, "operations", l.count);
+    note(a, "bytes", l.bytes);
+    note(a, "us", l.delay_us);
     for (unsigned i = 0; i < l.count; i++)
         wire_open(&l.wires[i], a);
     helper_start(&h, send_late, &l);
@@ -184,12 +199,13 @@ void op_started(filch_frame *f, actor *a)
 void op_closed(filch_frame *f, actor *a)
 {
     unsigned char bytes[4][10];
-    unsigned count = 1 + below(a, COUNT_OF(bytes));
+    unsigned count = sized(1 + below(a, COUNT_OF(bytes)));
     filch_op ops[COUNT_OF(bytes)];
     wire w;
 
     if (!f || may_fail_io(0))
         return;
+    note(a, "operations", count);
     wire_open(&w, a);
     for (unsigned i = 0; i < count; i++) {
         ops[i] = one_in(a, 3) ? filch_op_poll(w.in, POLLIN)
@@ -213,9 +229,10 @@ void op_closed(filch_frame *f, actor *a)
 void op_spliced(filch_frame *f, actor *a)
 {
     unsigned char bytes[SPLICED_MAX];
-    size_t count = 1 + below(a, SPLICED_MAX), moved = 0;
+    size_t count = sized(1 + below(a, SPLICED_MAX)), moved = 0;
     wire from, to;
 
+    note(a, "bytes", count);
     do {
         wire_open(&from, a);
         if (from.is_socket) {

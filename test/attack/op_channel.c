@@ -48,6 +48,7 @@ static void trade(filch_frame *f, void *arg)
     uint64_t entry = 0;
     bool is_over = false;
 
+    actor_begins(&e->a);
     for (unsigned i = 0, failed = 0; failed < 50 && (e->is_receiver || i < e->count) && !is_over;) {
         if (!e->is_receiver)
             entry = number(&e->a) >> 20;
@@ -94,14 +95,19 @@ void op_channel(filch_frame *f, actor *a)
                                    .cancel_on_error = true,
                                    .deadline_ns = one_in(a, 6) ? some_deadline(a) : 0};
     market m = {.channel = NULL};
-    unsigned count = 2 + below(a, ENDS_MAX - 1);
+    unsigned count = 1 + sized(1 + below(a, ENDS_MAX - 1)), capacity;
     end *ends = calloc(count, sizeof *ends);
     bool is_short = false;
     filch_scope scope;
 
-    if ((!f && a->is_inside) ||
-        !ok(NULL, a,
-            filch_channel_create(&m.channel, sizeof(uint64_t), below(a, 2) ? 0 : below(a, 9)), 0)) {
+    if (!f && a->is_inside) {
+        free(ends);
+        return;
+    }
+    capacity = below(a, 2) ? 0 : below(a, 9);
+    note(a, "capacity", capacity);
+    note_if(a, options.deadline_ns, "deadline");
+    if (!ok(NULL, a, filch_channel_create(&m.channel, sizeof(uint64_t), capacity), 0)) {
         free(ends);
         return;
     }
@@ -115,8 +121,14 @@ void op_channel(filch_frame *f, actor *a)
         e->is_thread = one_in(a, 4);
         e->has_deadlines = one_in(a, 3);
         e->closes = one_in(a, 3);
-        e->count = 1 + below(a, 60);
+        e->count = sized(1 + below(a, 60));
         e->a.is_cancellable = !e->is_thread;
+        name_actor(&e->a, e->is_receiver ? "receiver" : "sender", i + 1);
+        note_if(&e->a, e->is_thread, "thread");
+        note_if(&e->a, e->has_deadlines, "deadlines");
+        note_if(&e->a, e->is_receiver || e->closes, "closes");
+        if (!e->is_receiver)
+            note(&e->a, "entries", e->count);
         if (e->is_thread)
             helper_start(&e->h, trade, e);
         else if (!ok(f, a, filch_scope_spawn(f, &scope, trade_as_task, e), MAY_END))
@@ -144,11 +156,15 @@ void op_channel(filch_frame *f, actor *a)
 
 void op_shared(filch_frame *f, actor *a)
 {
-    filch_channel *channel = the_world.channels[below(a, CHANNELS)];
+    static const char *const names[] = {"try_send", "try_receive", "send_until", "receive_until"};
+    unsigned number = below(a, CHANNELS);
+    filch_channel *channel = the_world.channels[number];
     uint64_t entry = 1 + below(a, 1000);
+    unsigned way = below(a, COUNT_OF(names));
     int err;
 
-    switch (below(a, 4)) {
+    note(a, names[way], number + 1);
+    switch (way) {
     case 0:
         err = filch_channel_try_send(channel, &entry);
         CHECK(err == 0 || err == -EAGAIN);
@@ -175,18 +191,22 @@ void op_select(filch_frame *f, actor *a)
     filch_future never = FILCH_FUTURE_INIT;
     uint64_t out[6], in[6];
     filch_case cases[7];
-    unsigned count = 1 + below(a, COUNT_OF(out));
+    unsigned count = sized(1 + below(a, COUNT_OF(out)));
 
+    note(a, "cases", count + 1);
     for (unsigned i = 0; i < count; i++) {
-        filch_channel *channel = the_world.channels[below(a, CHANNELS)];
+        unsigned number = below(a, CHANNELS);
+        filch_channel *channel = the_world.channels[number];
         out[i] = 1 + below(a, 1000);
         switch (below(a, 5)) {
         case 0:
         case 1:
+            note(a, "send", number + 1);
             cases[i] = filch_case_send(channel, &out[i]);
             break;
         case 2:
         case 3:
+            note(a, "receive", number + 1);
             cases[i] = filch_case_receive(channel, &in[i]);
             break;
         default:

@@ -54,6 +54,7 @@ static void be_child(filch_frame *f, actor *a)
     a->is_cancellable = a->is_shielded = false;
     for (unsigned i = 0; i < the_world.pool_count; i++) {
         actor inner = part_of(a, the_world.pool_count - i);
+        name_actor(&inner, "in pool", i + 1);
         if (!one_in(a, 4))
             use_pool(f, the_world.pools[i], &inner);
     }

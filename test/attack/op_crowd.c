@@ -39,7 +39,7 @@ static int stand_in_crowd(filch_frame *f, void *arg)
 void op_crowd(filch_frame *f, actor *a)
 {
     filch_scope_options options = {.size = sizeof options, .cancel_on_error = true};
-    unsigned count = one_in(a, 4) ? 100 + below(a, CROWD_MAX) : 1 + below(a, 100);
+    unsigned count = sized(one_in(a, 4) ? 100 + below(a, CROWD_MAX) : 1 + below(a, 100));
     bool is_to_cancel = one_in(a, 4);
     uint64_t spawned = 0;
     crowd c = {.arrived = {0}};
@@ -47,6 +47,8 @@ void op_crowd(filch_frame *f, actor *a)
 
     if (!f && a->is_inside)
         return;
+    note(a, "tasks", count);
+    note_if(a, is_to_cancel, "cancelled");
     CHECK_EQUAL(filch_scope_open(f, &scope, f ? NULL : some_pool(a), &options), 0);
     for (unsigned i = 0; i < count; i++)
         spawned += ok(f, a, filch_scope_spawn(f, &scope, stand_in_crowd, &c), MAY_END);
@@ -81,8 +83,11 @@ static int send_as_rival(filch_frame *f, void *arg)
     rival *r = arg;
     actor *a = &r->all->actors[r->index];
     char bytes[300] = {0};
+    unsigned times = sized(1 + below(a, 40));
 
-    for (unsigned i = 1 + below(a, 40); i > 0; i--) {
+    actor_begins(a);
+    note(a, "times", times);
+    for (unsigned i = times; i > 0; i--) {
         filch_op op = filch_op_send(r->all->pair[1], bytes, 1 + below(a, sizeof bytes), 0);
         bool has_deadline = one_in(a, 4);
         ssize_t put = filch_op_run(f, &op, has_deadline ? some_deadline(a) : FILCH_NO_DEADLINE);
@@ -91,6 +96,7 @@ static int send_as_rival(filch_frame *f, void *arg)
         else if (put == -ECANCELED)
             return put;
     }
+    actor_ends(a);
     return 0;
 }
 
@@ -101,6 +107,7 @@ static int receive_as_rival(filch_frame *f, void *arg)
     actor *a = &r->all->actors[r->index];
     char bytes[500];
 
+    actor_begins(a);
     for (unsigned failed = 0; failed < 10;) {
         filch_op op = filch_op_recv(r->all->pair[0], bytes, 1 + below(a, sizeof bytes), 0);
         ssize_t got = filch_op_run(f, &op, some_deadline(a));
@@ -110,6 +117,7 @@ static int receive_as_rival(filch_frame *f, void *arg)
             return (int)got;
         failed += got <= 0;
     }
+    actor_ends(a);
     return 0;
 }
 
@@ -142,6 +150,7 @@ void op_rivals(filch_frame *f, actor *a)
         all->actors[i] = part_of(a, 2 * RIVALS);
         all->actors[i].is_cancellable = true;
         all->actors[i].is_shielded = false;
+        name_actor(&all->actors[i], i % 2 ? "sender" : "receiver", i / 2 + 1);
         ok(f, a,
            filch_scope_spawn_copy(f, &all->scope, i % 2 ? send_as_rival : receive_as_rival, &r,
                                   sizeof r),
@@ -177,14 +186,16 @@ static int write_fifo(filch_frame *f, void *arg)
 {
     fifo *o = arg;
     actor *a = &o->actors[0];
-    int fd = filch_openat(f, the_world.folder_fd, o->name, O_WRONLY, 0);
 
+    actor_begins(a);
+    int fd = filch_openat(f, the_world.folder_fd, o->name, O_WRONLY, 0);
     if (!ok(f, a, fd, may_fail_io(0)))
         return fd;
     ssize_t put = filch_write(f, fd, "attack", 6);
     if (ok(f, a, put, may_fail_io(MAY_BREAK)))
         add(&o->sent, (uint64_t)put);
     CHECK_EQUAL(filch_close(f, fd), 0);
+    actor_ends(a);
     return put < 0 ? (int)put : 0;
 }
 
@@ -193,14 +204,16 @@ static int read_fifo(filch_frame *f, void *arg)
     fifo *o = arg;
     actor *a = &o->actors[1];
     char bytes[20];
-    int fd = filch_openat(f, the_world.folder_fd, o->name, O_RDONLY, 0);
 
+    actor_begins(a);
+    int fd = filch_openat(f, the_world.folder_fd, o->name, O_RDONLY, 0);
     if (!ok(f, a, fd, may_fail_io(0)))
         return fd;
     ssize_t got = filch_read_all(f, fd, bytes, sizeof bytes);
     if (ok(f, a, got, may_fail_io(0)))
         add(&o->received, (uint64_t)got);
     CHECK_EQUAL(filch_close(f, fd), 0);
+    actor_ends(a);
     return got < 0 ? (int)got : 0;
 }
 
@@ -219,6 +232,7 @@ static void open_fifo(filch_frame *f, actor *a)
         o->actors[i] = part_of(a, 2);
         o->actors[i].is_cancellable = true;
         o->actors[i].is_shielded = false;
+        name_actor(&o->actors[i], i ? "reader" : "writer", 0);
     }
     is_short |= !ok(f, a, filch_scope_spawn(f, &o->scope, write_fifo, o), MAY_END);
     is_short |= !ok(f, a, filch_scope_spawn(f, &o->scope, read_fifo, o), MAY_END);
@@ -260,10 +274,12 @@ static int join_queue(filch_frame *f, void *arg)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     CHECK(fd >= 0);
+    actor_begins(&q->actors[g->index]);
     int err = filch_connect(f, fd, (struct sockaddr *)&q->address, sizeof q->address);
     if (ok(f, &q->actors[g->index], err, may_fail_io(0)))
         add(&q->connected, 1);
     CHECK_EQUAL(filch_close(f, fd), 0);
+    actor_ends(&q->actors[g->index]);
     return err;
 }
 
@@ -273,6 +289,7 @@ static int serve_queue(filch_frame *f, void *arg)
     actor *a = &q->actors[GUESTS];
     int fd = 0;
 
+    actor_begins(a);
     for (unsigned i = 0, failed = 0; i < GUESTS && failed < 20;) {
         if (one_in(a, 2))
             filch_sleep_ns(f, below(a, 500000));
@@ -287,6 +304,7 @@ static int serve_queue(filch_frame *f, void *arg)
             failed++;
         }
     }
+    actor_ends(a);
     return fd < 0 ? fd : 0;
 }
 
@@ -308,6 +326,7 @@ static void connect_to_queue(filch_frame *f, actor *a)
         q->actors[i] = part_of(a, GUESTS + 1);
         q->actors[i].is_cancellable = true;
         q->actors[i].is_shielded = false;
+        name_actor(&q->actors[i], i < GUESTS ? "guest" : "server", i < GUESTS ? i + 1 : 0);
     }
     is_short |= !ok(f, a, filch_scope_spawn(f, &q->scope, serve_queue, q), MAY_END);
     for (unsigned i = 0; i < GUESTS; i++) {
@@ -331,7 +350,9 @@ void op_waiting(filch_frame *f, actor *a)
 {
     if (!f && a->is_inside)
         return;
-    if (one_in(a, 2))
+    bool is_fifo = one_in(a, 2);
+    note_if(a, true, is_fifo ? "opens of a FIFO" : "connects to a full queue");
+    if (is_fifo)
         open_fifo(f, a);
     else
         connect_to_queue(f, a);

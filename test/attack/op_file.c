@@ -91,6 +91,7 @@ void op_file(filch_frame *f, actor *a)
     char name[32];
     struct statx info;
 
+    note_if(a, true, is_named ? "named" : "O_TMPFILE");
     snprintf(name, sizeof name, "f%llx", (unsigned long long)number(a));
     int fd = is_named ? filch_openat(f, the_world.folder_fd, name, O_RDWR | O_CREAT | O_EXCL, 0600)
                       : filch_open(f, the_world.folder, O_RDWR | O_TMPFILE, 0600);

@@ -26,9 +26,10 @@ FILCH_TASK(uint64_t, grow, (actor *, a), (unsigned, height))
 
 void op_tree(filch_frame *f, actor *a)
 {
-    unsigned height = 1 + below(a, 5);
+    unsigned height = sized(1 + below(a, 5));
     actor root = part_of(a, 1);
 
+    note(a, "height", height);
     promise();
     CHECK_EQUAL(FILCH_CALL_ON(f, grow, &root, height), (2u << height) - 1);
 }
@@ -55,10 +56,11 @@ FILCH_TASK(uint64_t, many, (uint64_t, a), (uint64_t, b), (uint64_t, c), (uint64_
 
 FILCH_TASK(void, spawn_all, (actor *, a))
 {
-    unsigned count = one_in(a, 4) ? SPAWNED_MAX : 1 + below(a, 12), expected = 0;
+    unsigned count = sized(one_in(a, 4) ? SPAWNED_MAX : 1 + below(a, 12)), expected = 0;
     actor actors[ACTORS_MAX];
     filch_atomic_u64 sum = {0};
 
+    note(a, "tasks", count);
     for (unsigned i = 0; i < count; i++) {
         bool acts = i < ACTORS_MAX;
         if (acts)
@@ -76,6 +78,7 @@ FILCH_TASK(void, fork_array, (actor *, a))
     actor actors[ACTORS_MAX];
     many_forked forked[ACTORS_MAX];
 
+    note(a, "forks into an array", ACTORS_MAX);
     for (unsigned i = 0; i < ACTORS_MAX; i++) {
         actors[i] = part_of(a, ACTORS_MAX - i);
         promise();
@@ -105,15 +108,19 @@ void op_plain(filch_frame *f, actor *a)
 {
     filch_frame *first = f, *second = f;
     actor actors[ACTORS_MAX];
-    unsigned count = 1 + below(a, ACTORS_MAX - 1), half = below(a, count + 1);
+    unsigned count = sized(1 + below(a, ACTORS_MAX - 1)), half = below(a, count + 1);
 
+    note(a, "forks", count);
+    note(a, "first joins", count - half);
     for (unsigned i = 0; i < count; i++) {
         if (i == half)
             second = f;
         actors[i] = part_of(a, ACTORS_MAX - i);
+        name_actor(&actors[i], "forked", i + 1);
         promise();
         f = filch_fork(f, act_forked, &actors[i]);
     }
+    name_actor(a, "itself", 0);
     act(f, a);
     if (half < count)
         f = filch_join(f, second);

@@ -71,7 +71,7 @@ static void ask(filch_frame *f, actor *a, answer *one)
 
 void op_future(filch_frame *f, actor *a)
 {
-    unsigned count = 1 + below(a, FUTURES_MAX);
+    unsigned count = sized(1 + below(a, FUTURES_MAX));
     bool is_to_cancel = one_in(a, 4), may_end = is_to_cancel || (f && a->is_cancellable);
     answer *answers = calloc(count, sizeof *answers);
     filch_scope scope;
@@ -80,6 +80,8 @@ void op_future(filch_frame *f, actor *a)
         free(answers);
         return;
     }
+    note(a, "futures", count);
+    note_if(a, is_to_cancel, "cancelled");
     CHECK_EQUAL(filch_scope_open(f, &scope, f ? NULL : some_pool(a), NULL), 0);
     for (unsigned i = 0; i < count; i++) {
         answer *one = &answers[i];
@@ -87,6 +89,8 @@ void op_future(filch_frame *f, actor *a)
         one->a.is_cancellable = true;
         one->a.is_shielded = false;
         one->err = one_in(a, 4) ? -EDOM : 0;
+        name_actor(&one->a, "future", i + 1);
+        note_if(&one->a, one->err, "fails");
         one->is_started = ok(f, a, filch_future_spawn(f, &scope, &one->future, compute, one),
                              may_end ? MAY_END : 0);
         if (is_to_cancel && one_in(a, count))
@@ -169,7 +173,10 @@ static void set_thrice(filch_frame *f, actor *a)
 
 void op_promise(filch_frame *f, actor *a)
 {
-    if (a->is_inside || one_in(a, 2))
+    bool is_by_threads = a->is_inside || one_in(a, 2);
+
+    note_if(a, is_by_threads, "set by two threads");
+    if (is_by_threads)
         set_thrice(f, a);
     else
         submit_typed(f, a);
@@ -179,14 +186,16 @@ void op_promise(filch_frame *f, actor *a)
 
 void op_any(filch_frame *f, actor *a)
 {
-    unsigned count = 1 + below(a, FUTURES_MAX), started = 0;
+    unsigned count = sized(1 + below(a, FUTURES_MAX)), started = 0;
     answer *answers = calloc(count, sizeof *answers);
     filch_future *futures[FUTURES_MAX];
 
+    note(a, "futures", count);
     for (unsigned i = 0; i < count && !a->is_inside; i++) {
         answer *one = &answers[started];
         one->a = part_of(a, count - i);
         one->a.is_cancellable = one->a.is_shielded = false;
+        name_actor(&one->a, "future", i + 1);
         if (ok(NULL, a, filch_future_submit(some_pool(a), &one->future, compute, one), 0))
             futures[started++] = &one->future;
     }

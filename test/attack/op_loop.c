@@ -30,10 +30,11 @@ static void visit(filch_frame *f, void *context, size_t begin, size_t end)
 
 void op_loop(filch_frame *f, actor *a)
 {
-    size_t count = below(a, one_in(a, 2) ? 20 : ITERATIONS_MAX) + 1;
+    size_t count = sized(below(a, one_in(a, 2) ? 20 : ITERATIONS_MAX) + 1);
     actor inner = part_of(a, 1);
     loop l = {.visits = calloc(count, 1), .a = &inner, .act_at = below(a, (uint32_t)count)};
 
+    note(a, "indices", count);
     filch_for(f, 0, count, visit, &l);
     for (size_t i = 0; i < count; i++)
         if (l.visits[i] != 1)
@@ -86,11 +87,13 @@ void op_reduce(filch_frame *f, actor *a)
     filch_reducer reducer = {.size = one_in(a, 2) ? offsetof(range, padding) : sizeof(range),
                              .add = add_range,
                              .merge = merge_ranges};
-    size_t count = 1 + below(a, ITERATIONS_MAX), begin = 1, end = begin + count;
+    size_t count = sized(1 + below(a, ITERATIONS_MAX)), begin = 1, end = begin + count;
     actor inner = part_of(a, 1);
     loop l = {.a = &inner, .act_at = begin + below(a, (uint32_t)count)};
     range result;
 
+    note(a, "indices", count);
+    note(a, "bytes", reducer.size);
     if (one_in(a, 2))
         filch_reduce(f, begin, end, &reducer, &l, &result);
     else if (!ok(f, a, filch_reduce_fixed(f, begin, end, below(a, 100), &reducer, &l, &result), 0))
@@ -117,12 +120,16 @@ static int compare(const void *left, const void *right, void *context)
 
 void op_sort(filch_frame *f, actor *a)
 {
-    size_t count = below(a, one_in(a, 3) ? 30000 : 300);
+    size_t count = sized(below(a, one_in(a, 3) ? 30000 : 300));
     uint32_t keys = 1 + below(a, 1000000);
     bool is_stable = one_in(a, 2), is_by_pool = one_in(a, 3) && !a->is_inside;
     element *elements = malloc((count + 1) * sizeof *elements);
     uint64_t sum = 0, keys_sum = 0;
 
+    note(a, "elements", count);
+    note(a, "keys", keys);
+    note_if(a, is_stable, "stable");
+    note_if(a, is_by_pool, "by pool");
     for (size_t i = 0; i < count; i++) {
         elements[i] = (element){below(a, keys), (uint32_t)i};
         sum += i;
@@ -161,10 +168,12 @@ void op_invoke(filch_frame *f, actor *a)
 {
     filch_call calls[9];
     actor actors[COUNT_OF(calls)];
-    unsigned count = 1 + below(a, COUNT_OF(calls));
+    unsigned count = sized(1 + below(a, COUNT_OF(calls)));
 
+    note(a, "calls", count);
     for (unsigned i = 0; i < count; i++) {
         actors[i] = part_of(a, count - i);
+        name_actor(&actors[i], "call", i + 1);
         calls[i] = (filch_call){act_invoked, &actors[i]};
         promise();
     }

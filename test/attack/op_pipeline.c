@@ -85,9 +85,14 @@ void op_pipeline(filch_frame *f, actor *a)
                                       .discard = discard_item,
                                       .discard_context = l};
 
-    l->count = below(a, ITEMS_MAX);
+    l->count = sized(below(a, ITEMS_MAX));
     l->error_at = l->count > 0 && one_in(a, 6) ? 1 + below(a, l->count) : 0;
     l->a = *a;
+    note(a, "items", l->count);
+    note(a, "tokens", options.token_limit);
+    note_if(a, options.deadline_ns, "deadline");
+    if (l->error_at)
+        note(a, "fails at", l->error_at);
     for (unsigned i = 0; i <= l->count; i++) {
         l->actors[i] = part_of(a, l->count + 1 - i);
         l->actors[i].is_cancellable = true;
@@ -139,6 +144,8 @@ void op_blocking(filch_frame *f, actor *a)
 {
     static const filch_lane lanes[] = {FILCH_LANE_ANY, FILCH_LANE_FILES, FILCH_LANE_NAMES};
     call c = {.sleep_us = one_in(a, 2) ? below(a, 2000) : 0, .result = (int)below(a, 1000)};
+
+    note(a, "us", c.sleep_us);
     int result = filch_blocking(f, lanes[below(a, COUNT_OF(lanes))], block, &c);
 
     if (ok(f, a, result, 0)) {

@@ -83,16 +83,18 @@ static void wait_shielded(filch_frame *f, filch_event *event)
 
 static void submit_batch(filch_frame *f, actor *a, filch_pool *pool)
 {
-    unsigned count = 1 + below(a, BATCH_MAX);
+    unsigned count = sized(1 + below(a, BATCH_MAX));
     batch *b = calloc(1, sizeof *b);
     item items[BATCH_MAX];
 
+    note(a, "tasks", count);
     filch_store_relaxed(&b->left, count + 1); /* relaxed: nothing is submitted yet */
     for (unsigned i = 0; i < count; i++) {
         int err;
         b->actors[i] = part_of(a, count - i);
         b->actors[i].is_cancellable = false;
         b->actors[i].is_shielded = false;
+        name_actor(&b->actors[i], "submitted", i + 1);
         items[i] = (item){b, i};
         switch (below(a, 3)) {
         case 0:
@@ -170,6 +172,10 @@ void op_brief(filch_frame *f, actor *a)
         options.deque_capacity = options.deque_capacity ? 8 : 0;
         options.deque_block = options.deque_capacity ? 1 + below(a, 2) : 0;
     }
+    note(a, "workers", options.workers);
+    note(a, "stack_bytes", options.stack_bytes);
+    note(a, "deque", options.deque);
+    note(a, "deque_capacity", options.deque_capacity);
     int err = filch_pool_create(&pool, &options);
     if (err == -EAGAIN && fault_is_on(PART_threads))
         return;
@@ -177,6 +183,7 @@ void op_brief(filch_frame *f, actor *a)
         return;
     actor inner = part_of(a, 2);
     inner.is_inside = true;
+    name_actor(&inner, "run", 0);
     promise();
     CHECK_EQUAL(filch_run(pool, act_run, &inner), 0);
     filch_scope open;
@@ -226,10 +233,12 @@ void op_thread(filch_frame *f, actor *a)
 {
     helper helpers[3];
     actor actors[COUNT_OF(helpers)];
-    unsigned count = 1 + below(a, COUNT_OF(helpers));
+    unsigned count = sized(1 + below(a, COUNT_OF(helpers)));
 
+    note(a, "threads", count);
     for (unsigned i = 0; i < count; i++) {
         actors[i] = part_of(a, count - i);
+        name_actor(&actors[i], "thread", i + 1);
         actors[i].is_cancellable = false;
         actors[i].is_shielded = false;
         promise();

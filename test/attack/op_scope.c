@@ -103,7 +103,7 @@ static void check_end(filch_frame *f, actor *a, family *all, filch_scope_options
 static void live(filch_frame *f, actor *a, unsigned limit)
 {
     family *all = calloc(1, sizeof *all);
-    unsigned count = 1 + below(a, TASKS_MAX);
+    unsigned count = sized(1 + below(a, TASKS_MAX));
     bool is_errant = one_in(a, 3), is_to_cancel = one_in(a, 4), is_elsewhere = one_in(a, 3);
     filch_scope_options options = {.size = sizeof options,
                                    .deadline_ns = one_in(a, 4) ? some_deadline(a) : 0,
@@ -118,6 +118,12 @@ static void live(filch_frame *f, actor *a, unsigned limit)
         free(all);
         return;
     }
+    note(a, "tasks", count);
+    if (limit)
+        note(a, "at once", limit);
+    note_if(a, options.deadline_ns, "deadline");
+    note_if(a, options.cancel_on_error, "cancel_on_error");
+    note_if(a, is_to_cancel, "cancelled");
     all->limit = limit;
     all->may_cancel = is_to_cancel || is_errant || options.deadline_ns;
     CHECK_EQUAL(filch_scope_open(f, &all->scope, pool, &options), 0);
@@ -130,6 +136,10 @@ static void live(filch_frame *f, actor *a, unsigned limit)
                              .spawns = !limit && one_in(a, 4)};
         m->a.is_cancellable = true;
         m->a.is_shielded = false;
+        name_actor(&m->a, "task", i + 1);
+        note_if(&m->a, m->result, "fails");
+        note_if(&m->a, m->cancels, "cancels");
+        note_if(&m->a, m->spawns, "spawns");
         if (ok(f, a, filch_scope_spawn(f, &all->scope, run_member, m),
                all->may_cancel ? MAY_END : 0))
             all->spawned++;
@@ -142,6 +152,7 @@ static void live(filch_frame *f, actor *a, unsigned limit)
     if (has_spawner)
         helper_start(&spawner, spawn_from_thread, all);
     actor own = part_of(a, 2);
+    name_actor(&own, "owner", 0);
     act(f, &own);
     if (has_thread)
         helper_join(f, &canceller);

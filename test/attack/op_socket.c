@@ -49,6 +49,7 @@ static int serve(filch_frame *f, void *arg)
     filch_stream stream;
     ssize_t got;
 
+    actor_begins(&c->a);
     filch_stream_recv(&stream, fd, 0);
     for (unsigned failed = 0; failed < 20;) {
         bool has_deadline = c->has_deadline && failed < 10;
@@ -67,6 +68,7 @@ static int serve(filch_frame *f, void *arg)
     }
     filch_stream_close(f, &stream);
     act(f, &c->a);
+    actor_begins(&c->a); /* again: the answer may wait */
     if (got == 0) {
         add(&s->received, sum);
         got = filch_send_all(f, fd, &sum, sizeof sum, 0);
@@ -74,6 +76,7 @@ static int serve(filch_frame *f, void *arg)
             add(&s->served, 1);
     }
     close_session(f, s, c->index);
+    actor_ends(&c->a);
     return got < 0 ? (int)got : 0;
 }
 
@@ -96,6 +99,7 @@ static int accept_all(filch_frame *f, void *arg)
     filch_stream stream;
     int err = 0;
 
+    actor_begins(&s->a);
     filch_stream_accept(&stream, s->listener, 0);
     for (unsigned i = 0, failed = 0; i < s->count && failed < 30;) {
         int fd = accept_one(f, s, &stream);
@@ -118,6 +122,7 @@ static int accept_all(filch_frame *f, void *arg)
         i++;
     }
     filch_stream_close(f, &stream);
+    actor_ends(&s->a);
     return err;
 }
 
@@ -132,6 +137,7 @@ static int visit(filch_frame *f, void *arg)
 
     if (fd < 0)
         FAIL("socket: %s", strerror(errno));
+    actor_begins(&c->a);
     memset(buffer, 'x', sizeof buffer);
     ssize_t err = filch_connect(f, fd, (struct sockaddr *)&s->address, sizeof s->address);
     ok(f, &c->a, err, s->may);
@@ -155,6 +161,7 @@ static int visit(filch_frame *f, void *arg)
             err = err < 0 ? err : -EPROTO;
     }
     CHECK_EQUAL(filch_close(f, fd), 0);
+    actor_ends(&c->a);
     return (int)(err < 0 ? err : 0);
 }
 
@@ -185,7 +192,7 @@ static void serve_clients(filch_frame *f, actor *a, bool has_stream)
         free(s);
         return;
     }
-    s->count = 1 + below(a, CLIENTS_MAX);
+    s->count = sized(1 + below(a, CLIENTS_MAX));
     s->has_stream = has_stream;
     bool may_end = is_to_cancel || options.deadline_ns || (f && a->is_cancellable);
     s->may = may_fail_io(may_end || the_world.may_lack_memory ? MAY_FAIL : 0);
@@ -195,16 +202,24 @@ static void serve_clients(filch_frame *f, actor *a, bool has_stream)
     s->a = part_of(a, 2 * s->count + 2);
     s->a.is_cancellable = true;
     s->a.is_shielded = false;
+    note(a, "clients", s->count);
+    note_if(a, is_to_cancel, "cancelled");
+    note_if(a, options.deadline_ns, "deadline");
+    name_actor(&s->a, "server", 0);
     for (unsigned i = 0; i < s->count; i++)
         for (unsigned k = 0; k < 2; k++) {
             struct client *c = k ? &s->clients[i] : &s->sessions[i];
             *c = (struct client){.s = s,
                                  .a = part_of(a, 2 * s->count + 1),
-                                 .bytes = below(a, one_in(a, 3) ? 100000 : 2000),
+                                 .bytes = sized(below(a, one_in(a, 3) ? 100000 : 2000)),
                                  .index = i,
                                  .has_deadline = one_in(a, 3)};
             c->a.is_cancellable = true;
             c->a.is_shielded = false;
+            name_actor(&c->a, k ? "client" : "session", i + 1);
+            if (k)
+                note(&c->a, "bytes", c->bytes);
+            note_if(&c->a, !k && c->has_deadline, "deadlines");
         }
     is_short |= !ok(f, a, filch_scope_spawn(f, &s->scope, accept_all, s), MAY_END);
     for (unsigned i = 0; i < s->count; i++)

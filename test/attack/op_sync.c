@@ -18,6 +18,7 @@ static void hold(filch_frame *f, actor *a)
         inner.budget = 1 + below(a, 3);
         inner.depth = a->depth < 2 ? a->depth : 2;
         inner.has_lock = true;
+        name_actor(&inner, "with it", 0);
         act(f, &inner);
     } else if (one_in(a, 3)) {
         filch_yield(f);
@@ -26,7 +27,11 @@ static void hold(filch_frame *f, actor *a)
 
 void op_mutex(filch_frame *f, actor *a)
 {
-    switch (below(a, 3)) {
+    static const char *const names[] = {"try_lock", "lock_until", "lock"};
+    unsigned way = below(a, COUNT_OF(names));
+
+    note_if(a, true, names[way]);
+    switch (way) {
     case 0:
         if (!filch_mutex_try_lock(&the_world.mutex))
             return;
@@ -52,6 +57,8 @@ void op_rwlock(filch_frame *f, actor *a)
     uint64_t deadline_ns = is_patient ? FILCH_NO_DEADLINE : some_deadline(a);
     filch_rwlock *lock = &the_world.rwlock;
 
+    note_if(a, true, is_writer ? "write" : "read");
+    note_if(a, !is_patient, "deadline");
     if (one_in(a, 4)) {
         if (!(is_writer ? filch_rwlock_try_write_lock(lock) : filch_rwlock_try_read_lock(lock)))
             return;
@@ -78,7 +85,9 @@ void op_cond(filch_frame *f, actor *a)
         return;
     the_world.locked++;
     the_world.unlocked++;
-    if (one_in(a, 2)) {
+    bool is_waker = one_in(a, 2);
+    note_if(a, true, is_waker ? "wake" : "wait");
+    if (is_waker) {
         the_world.tickets += 1 + below(a, 2);
         if (one_in(a, 2))
             filch_cond_broadcast(&the_world.cond);
@@ -99,12 +108,14 @@ void op_cond(filch_frame *f, actor *a)
 
 void op_sem(filch_frame *f, actor *a)
 {
-    if (one_in(a, 4)
-            ? !filch_sem_try_acquire(&the_world.sem)
-            : !ok(f, a,
-                  one_in(a, 2) ? filch_sem_acquire(f, &the_world.sem)
-                               : filch_sem_acquire_until(f, &the_world.sem, some_deadline(a)),
-                  MAY_TIME_OUT))
+    bool is_try = one_in(a, 4), is_patient = !is_try && one_in(a, 2);
+
+    note_if(a, true, is_try ? "try_acquire" : is_patient ? "acquire" : "acquire_until");
+    if (is_try ? !filch_sem_try_acquire(&the_world.sem)
+               : !ok(f, a,
+                     is_patient ? filch_sem_acquire(f, &the_world.sem)
+                                : filch_sem_acquire_until(f, &the_world.sem, some_deadline(a)),
+                     MAY_TIME_OUT))
         return;
     add(&the_world.inside, 1);
     CHECK(get(&the_world.inside) <= the_world.units);
@@ -115,7 +126,11 @@ void op_sem(filch_frame *f, actor *a)
 
 void op_event(filch_frame *f, actor *a)
 {
-    switch (below(a, 4)) {
+    static const char *const names[] = {"set", "reset", "is_set", "wait_until"};
+    unsigned way = below(a, COUNT_OF(names));
+
+    note_if(a, true, names[way]);
+    switch (way) {
     case 0:
         filch_event_set(&the_world.event);
         break;
@@ -155,11 +170,14 @@ static int meet(filch_frame *f, void *arg)
     meeting *m = g->m;
     actor *a = &m->actors[g->index];
 
+    actor_begins(a);
     for (unsigned round = 1; round <= ROUNDS; round++) {
         add(&m->arrived, 1);
         int first = filch_barrier_wait(f, &m->barrier);
-        if (!ok(f, a, first, 0))
+        if (!ok(f, a, first, 0)) {
+            actor_ends(a);
             return first;
+        }
         CHECK(get(&m->arrived) >= (uint64_t)round * m->count);
         add(&m->firsts, (uint64_t)first);
     }
@@ -188,8 +206,10 @@ static int call_once(filch_frame *f, void *arg)
     actor *a = &m->actors[g->index];
     int err;
 
+    actor_begins(a);
     while ((err = filch_once_call(f, &m->once, open_once, g)) == -EDOM)
         ;
+    actor_ends(a);
     if (!ok(f, a, err, 0))
         return err;
     CHECK_EQUAL(get(&m->succeeded), 1);
@@ -203,12 +223,15 @@ static void gather(filch_frame *f, actor *a, meeting *m, filch_task_fn *fn)
     bool is_to_cancel = one_in(a, 6), is_short = false;
     filch_scope scope;
 
+    note(a, "tasks", m->count);
+    note_if(a, is_to_cancel, "cancelled");
     CHECK_EQUAL(filch_scope_open(f, &scope, f ? NULL : some_pool(a), &options), 0);
     for (unsigned i = 0; i < m->count; i++) {
         guest g = {m, i};
         m->actors[i] = part_of(a, m->count - i);
         m->actors[i].is_cancellable = true;
         m->actors[i].is_shielded = false;
+        name_actor(&m->actors[i], "task", i + 1);
         is_short |= !ok(f, a, filch_scope_spawn_copy(f, &scope, fn, &g, sizeof g), MAY_END);
     }
     if (is_short || is_to_cancel)
@@ -227,7 +250,7 @@ void op_barrier(filch_frame *f, actor *a)
 {
     meeting *m = calloc(1, sizeof *m);
 
-    m->count = 1 + below(a, TASKS_MAX);
+    m->count = sized(1 + below(a, TASKS_MAX));
     filch_barrier_init(&m->barrier, m->count);
     if (f || !a->is_inside)
         gather(f, a, m, meet);
@@ -238,8 +261,9 @@ void op_once(filch_frame *f, actor *a)
 {
     meeting *m = calloc(1, sizeof *m);
 
-    m->count = 1 + below(a, TASKS_MAX);
+    m->count = sized(1 + below(a, TASKS_MAX));
     m->failures = one_in(a, 3);
+    note_if(a, m->failures, "fails first");
     if (f || !a->is_inside)
         gather(f, a, m, call_once);
     free(m);

@@ -8,6 +8,7 @@ void op_sleep(filch_frame *f, actor *a)
 {
     uint64_t start_ns = filch_now_ns(), ns = below(a, one_in(a, 4) ? 3000000 : 100000);
 
+    note(a, "ns", ns);
     if (one_in(a, 2)) {
         if (ok(f, a, filch_sleep_ns(f, ns), 0))
             CHECK(filch_now_ns() - start_ns >= ns);
@@ -20,8 +21,10 @@ void op_period(filch_frame *f, actor *a)
 {
     filch_period period;
     uint64_t start_ns = filch_now_ns(), period_ns = 1 + below(a, 300000);
-    unsigned beats = 1 + below(a, 6);
+    unsigned beats = sized(1 + below(a, 6));
 
+    note(a, "ns", period_ns);
+    note(a, "times", beats);
     filch_period_init(&period, start_ns, period_ns);
     for (unsigned i = 0; i < beats; i++) {
         if (!ok(f, a, filch_period_wait(f, &period), 0))
@@ -32,7 +35,10 @@ void op_period(filch_frame *f, actor *a)
 
 void op_yield(filch_frame *f, actor *a)
 {
-    for (unsigned i = 1 + below(a, 20); i > 0; i--)
+    unsigned times = sized(1 + below(a, 20));
+
+    note(a, "times", times);
+    for (unsigned i = times; i > 0; i--)
         if (!ok(f, a, filch_yield(f), 0))
             return;
     if (filch_is_cancelled(f))
@@ -71,15 +77,17 @@ void op_local(filch_frame *f, actor *a)
     filch_frame *mark = f;
     filch_binding binding;
     filch_scope scope;
-    unsigned which = below(a, COUNT_OF(keys)), count = 1 + below(a, 4);
+    unsigned which = below(a, COUNT_OF(keys)), count = sized(1 + below(a, 4));
     void *old = filch_local_get(f, &keys[which]);
     wanted w[4], spawned;
 
+    note(a, "forks", count);
     filch_local_bind(f, &binding, &keys[which], &binding);
     for (unsigned i = 0; i < count; i++) {
         for (unsigned k = 0; k < COUNT_OF(keys); k++)
             w[i].values[k] = filch_local_get(f, &keys[k]);
         w[i].a = part_of(a, count + 1 - i);
+        name_actor(&w[i].a, "forked", i + 1);
         promise();
         f = filch_fork(f, check_values, &w[i]);
     }
@@ -89,6 +97,7 @@ void op_local(filch_frame *f, actor *a)
     spawned.a = part_of(a, 1);
     spawned.a.is_cancellable = true;
     spawned.a.is_shielded = false;
+    name_actor(&spawned.a, "spawned", 0);
     bool is_spawned = ok(f, a, filch_scope_spawn(f, &scope, check_values_of_task, &spawned), 0);
     int err = filch_scope_close(f, &scope);
     if (ok(f, a, err, 0) && is_spawned)
@@ -116,6 +125,8 @@ void op_shield(filch_frame *f, actor *a)
     actor own = part_of(a, 2), forked = part_of(a, 1);
 
     own.is_shielded = forked.is_shielded = true;
+    name_actor(&own, "itself", 0);
+    name_actor(&forked, "forked", 0);
     CHECK(!filch_is_cancelled(f));
     promise();
     f = filch_fork(f, act_shielded, &forked);

@@ -104,6 +104,8 @@ static plan make_plan(const settings *s, actor *chooser)
         p.pool_count = s->pool_limit;
     if (p.thread_count > s->thread_limit)
         p.thread_count = s->thread_limit;
+    if (p.loose_count > s->loose_limit)
+        p.loose_count = s->loose_limit;
     /* A sanitizer makes frames larger. */
     if (ATTACK_ASAN && p.stack_bytes)
         p.stack_bytes = (size_t)2 << 20;
@@ -118,14 +120,16 @@ static plan make_plan(const settings *s, actor *chooser)
 
 static void describe(const plan *p, const char *faults)
 {
-    int at = snprintf(the_board->config, sizeof the_board->config, "deque %s, I/O %s, workers",
-                      p->deque, p->io);
+    char *text = the_board->config;
+    size_t bytes = sizeof the_board->config;
+    int at = snprintf(text, bytes, "deque %s, I/O %s, workers", p->deque, p->io);
 
     for (unsigned i = 0; i < p->pool_count; i++)
-        at += snprintf(the_board->config + at, sizeof the_board->config - (size_t)at, " %u",
-                       p->workers[i]);
-    snprintf(the_board->config + at, sizeof the_board->config - (size_t)at,
-             ", %u threads%s%s%s%s; faults:%s", p->thread_count, p->has_signals ? ", signals" : "",
+        at += snprintf(text + at, bytes - (size_t)at, " %u", p->workers[i]);
+    if (p->stack_bytes)
+        at += snprintf(text + at, bytes - (size_t)at, ", stacks of %zu KiB", p->stack_bytes >> 10);
+    snprintf(text + at, bytes - (size_t)at, ", %u threads, %u submitted%s%s%s%s; faults:%s",
+             p->thread_count, p->loose_count, p->has_signals ? ", signals" : "",
              p->has_stops ? ", stops" : "", p->is_on_one_core ? ", one core" : "",
              p->is_nice ? ", nice" : "", *faults ? faults : " none");
 }
@@ -198,11 +202,12 @@ static void act_loose(filch_frame *f, void *arg)
     free(arg);
 }
 
-static void submit_loose(actor *a)
+static void submit_loose(actor *a, unsigned number)
 {
     actor *loose = malloc(sizeof *loose);
 
     *loose = part_of(a, LOOSE_MAX);
+    name_actor(loose, "submitted", number);
     if (ok(NULL, a, filch_submit(some_pool(a), act_loose, loose), 0))
         promise();
     else
@@ -222,13 +227,15 @@ static void run_all(const plan *p, actor *root)
 
     enter("running");
     for (unsigned i = 0; i < p->loose_count; i++)
-        submit_loose(&loose);
+        submit_loose(&loose, i + 1);
     for (unsigned i = 0; i < p->thread_count; i++) {
         actors[i] = part_of(root, p->thread_count + 1 - i);
+        name_actor(&actors[i], "thread", i + 1);
         promise();
         helper_start(&helpers[i], act_root, &actors[i]);
     }
     promise();
+    name_actor(root, "run on pool", 1);
     CHECK_EQUAL(filch_run(the_world.pools[0], act_root, root), 0);
     enter("joining the threads");
     for (unsigned i = 0; i < p->thread_count; i++)
@@ -305,7 +312,7 @@ static void close_accounts(void)
 void program_run(const settings *s)
 {
     actor chooser = {.state = s->seed ^ 0x9a}, root = {.state = s->seed};
-    char faults[160];
+    char faults[300];
     sigset_t dumps;
     pthread_t dumper;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Many seeds, one after another; and one seed, made smaller as long as it fails.
+ * Many seeds, one after another.
  */
 #include "supervise.h"
 
@@ -13,8 +13,13 @@
 static void print_parts_without(const settings *s, uint64_t all, FILE *out)
 {
     const char *before = " --without ";
+    bool has_faults = s->parts >> FIRST_FAULT;
 
-    for (unsigned i = 0; i < PART_COUNT; i++)
+    if (!has_faults) {
+        fprintf(out, "%sfaults", before);
+        before = ",";
+    }
+    for (unsigned i = 0; i < (has_faults ? PART_COUNT : FIRST_FAULT); i++)
         if ((all & ~s->parts) >> i & 1) {
             fprintf(out, "%s%s", before, part_names[i]);
             before = ",";
@@ -33,8 +38,8 @@ void print_command(const run *r, const settings *s, FILE *out)
             fprintf(out, "%s%s", before, part_names[i]);
             before = ",";
         }
-    if (has_part(s, PART_threads))
-        fprintf(out, " --with threads");
+    if (has_part(s, PART_child) && (ATTACK_TSAN || ATTACK_ASAN))
+        fprintf(out, " --with child");
     print_parts_without(s, ((1ull << PART_COUNT) - 1) & ~(is_few ? operations : 0), out);
     if (s->budget != DEFAULT_BUDGET)
         fprintf(out, " --budget %u", s->budget);
@@ -46,10 +51,16 @@ void print_command(const run *r, const settings *s, FILE *out)
         fprintf(out, " --pools %u", s->pool_limit);
     if (s->thread_limit < 999)
         fprintf(out, " --threads %u", s->thread_limit + 1);
+    if (s->loose_limit < 999)
+        fprintf(out, " --submitted %u", s->loose_limit + 1);
+    if (s->size_limit < 1000000)
+        fprintf(out, " --size %u", s->size_limit);
     if (s->deque)
         fprintf(out, " --deque %s", s->deque);
     if (s->io)
         fprintf(out, " --io %s", s->io);
+    for (unsigned i = 0; i < s->only_count; i++)
+        fprintf(out, "%s%x", i ? "," : " --ops ", s->only[i]);
     fprintf(out, "\n");
 }
 
@@ -148,6 +159,8 @@ int run_seeds(run *r)
                 all.failures += trial_has_failed(t);
                 if (trial_has_failed(t))
                     report(r, t);
+                if (r->prints)
+                    trial_print_program(t, stdout);
                 trial_end(t);
             }
         }
@@ -159,85 +172,4 @@ int run_seeds(run *r)
     }
     print_verdict(r, &all, next_seed - 1, (double)(filch_now_ns() - start_ns) / 1e9);
     return all.failures > 0;
-}
-
-/* ---- one seed, smaller ----------------------------------------------------------------------- */
-
-static bool fails(const run *r, const settings *s, FILE *out)
-{
-    const struct timespec moment = {.tv_nsec = 2000000};
-    bool has_failed = false;
-    trial t;
-
-    for (unsigned i = 0; i < r->tries && !has_failed; i++) {
-        trial_start(&t, s);
-        while (!trial_poll(&t, r->limit_s))
-            nanosleep(&moment, NULL);
-        has_failed = trial_has_failed(&t);
-        if (has_failed && out)
-            trial_print(&t, out);
-        trial_end(&t);
-    }
-    return has_failed;
-}
-
-/* Keep the smaller settings if the program still fails. */
-static bool try_smaller(const run *r, settings *s, const settings *smaller, const char *what)
-{
-    if (!fails(r, smaller, NULL))
-        return false;
-    *s = *smaller;
-    printf("  it also fails without %s\n", what);
-    fflush(stdout);
-    return true;
-}
-
-static bool shrink_number(const run *r, settings *s, unsigned *number, unsigned least,
-                          const char *what)
-{
-    settings old = *s;
-    unsigned now = *number;
-
-    if (now <= least)
-        return false;
-    *number = now > 1000 ? 8 : least + (now - least) / 2;
-    settings smaller = *s;
-    *s = old;
-    return try_smaller(r, s, &smaller, what);
-}
-
-static bool shrink_once(const run *r, settings *s)
-{
-    bool is_smaller = false;
-
-    is_smaller |= shrink_number(r, s, &s->thread_limit, 0, "so many threads");
-    is_smaller |= shrink_number(r, s, &s->pool_limit, 1, "so many pools");
-    is_smaller |= shrink_number(r, s, &s->worker_limit, 1, "so many workers");
-    is_smaller |= shrink_number(r, s, &s->budget, 1, "so many operations");
-    is_smaller |= shrink_number(r, s, &s->depth, 1, "so deep operations");
-    for (unsigned i = PART_COUNT; i-- > 0;) {
-        settings smaller = *s;
-        smaller.parts &= ~(1ull << i);
-        if (has_part(s, (part)i))
-            is_smaller |= try_smaller(r, s, &smaller, part_names[i]);
-    }
-    return is_smaller;
-}
-
-int shrink(run *r)
-{
-    settings s = r->first;
-
-    printf("attack: running seed %llu up to %u times\n", (unsigned long long)s.seed, r->tries);
-    if (!fails(r, &s, stdout)) {
-        printf("attack: it does not fail (--tries runs it more often)\n");
-        return 0;
-    }
-    while (shrink_once(r, &s))
-        ;
-    printf("attack: the smallest program that still fails:\n");
-    fails(r, &s, stdout);
-    printf("Repeat it by:\n  ");
-    print_command(r, &s, stdout);
-    return 1;
 }

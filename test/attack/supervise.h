@@ -15,7 +15,7 @@ typedef struct run {
     const char *program;
     settings first;
     unsigned count, seconds, jobs, limit_s, tries;
-    bool keeps_going;
+    bool keeps_going, prints;
 } run;
 
 /* A program in a child process. */
@@ -28,7 +28,8 @@ typedef struct trial {
     uint64_t progress, since_ns; /* operations, and the time of the last */
     uint64_t waited_ns, factor;  /* of a program without progress; 0: not measured yet */
     bool is_held, is_hung;
-    int status; /* when it has ended */
+    bool is_brief; /* if it hangs, end it without a report of its threads */
+    int status;    /* when it has ended */
 } trial;
 
 /* Start, and look at it now and then. trial_poll returns whether the program has ended. */
@@ -36,6 +37,7 @@ void trial_start(trial *t, const settings *s);
 bool trial_poll(trial *t, unsigned limit_s);
 bool trial_has_failed(const trial *t);
 void trial_print(const trial *t, FILE *out);
+void trial_print_program(const trial *t, FILE *out);
 void trial_end(trial *t);
 
 /* What a program that hangs does: backtraces and descriptors of its processes. */

@@ -114,16 +114,18 @@ static void end_hang(trial *t, uint64_t now_ns)
 {
     t->is_hung = true;
     kill(-t->child, SIGCONT);
-    /* relaxed: for the report. */
-    fprintf(t->output, "no progress for %llu s while %s, after %llu operations and %llu s\n",
-            (unsigned long long)((now_ns - t->since_ns) / SECOND_NS),
-            filch_load_relaxed(&t->b->stage), (unsigned long long)get(&t->b->progress) / 2,
-            (unsigned long long)((now_ns - t->start_ns) / SECOND_NS));
-    fflush(t->output);
-    hang_report(t->child, t->output);
-    /* The dump may need a lock that a thread holds for ever. */
-    kill(t->child, SIGUSR2);
-    sleep(3);
+    if (!t->is_brief) {
+        /* relaxed: for the report. */
+        fprintf(t->output, "no progress for %llu s while %s, after %llu operations and %llu s\n",
+                (unsigned long long)((now_ns - t->since_ns) / SECOND_NS),
+                filch_load_relaxed(&t->b->stage), (unsigned long long)get(&t->b->progress) / 2,
+                (unsigned long long)((now_ns - t->start_ns) / SECOND_NS));
+        fflush(t->output);
+        hang_report(t->child, t->output);
+        /* The dump may need a lock that a thread holds for ever. */
+        kill(t->child, SIGUSR2);
+        sleep(3);
+    }
     kill(-t->child, SIGKILL);
     kill(t->child, SIGKILL);
     if (!reap(t, 10))
@@ -176,9 +178,27 @@ void trial_print(const trial *t, FILE *out)
                 strsignal(WTERMSIG(t->status)));
     else
         fprintf(out, "\nIt exited with code %d.\n", WEXITSTATUS(t->status));
+    fprintf(out, "Not ended:\n");
+    if (record_print(&t->b->record, true, 60, out) == 0)
+        fprintf(out, "    no operation\n");
     rewind(t->output);
     for (unsigned i = 0; i < 400 && fgets(line, sizeof line, t->output); i++)
         fprintf(out, "  %s", line);
+}
+
+/* The surroundings are one line, in parts that a semicolon ends. */
+void trial_print_program(const trial *t, FILE *out)
+{
+    char config[sizeof t->b->config];
+    char *rest = config, *line;
+
+    memcpy(config, t->b->config, sizeof config);
+    fprintf(out, "\n/* The program of seed %llu.\n", (unsigned long long)t->s.seed);
+    while ((line = strsep(&rest, ";")))
+        fprintf(out, " * %s\n", line + strspn(line, " "));
+    fprintf(out, " */\n{\n");
+    record_print(&t->b->record, false, UINT32_MAX, out);
+    fprintf(out, "}\n\n");
 }
 
 void trial_end(trial *t)
