@@ -145,64 +145,63 @@ FILCH_API filch_frame *filch_check_plain_join(const char *file, int line, filch_
 #define filch_join(...) FILCH_IMPL_PLACE(filch_check_plain_join, __VA_ARGS__)
 #endif
 
+/* FILCH_SYNC. */
+FILCH_IMPL_ALWAYS_INLINE void filch_impl_sync(filch_frame **at, filch_frame *mark)
+{
+    FILCH_IMPL_CHECK_SYNC(*at, mark);
+    *at = (filch_join)(*at, mark);
+}
+
 #ifdef __cplusplus
 }
 #endif
 
 /* ---- The macros of the opening comment ------------------------------------------------------- */
 
+/* The functions `filch_impl_refuse_*` are for clang: see FILCH_IMPL_REFUSE. */
 #define FILCH_TASK(...)                                                                            \
-    FILCH_IMPL_CAT(FILCH_IMPL_TASK_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))(__VA_ARGS__)
+    FILCH_IMPL_CAT(FILCH_IMPL_TASK_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))                             \
+    (filch_impl_refuse_pair, filch_impl_refuse_many, filch_impl_refuse_result, __VA_ARGS__)
 #define FILCH_DECLARE(...)                                                                         \
-    FILCH_IMPL_CAT(FILCH_IMPL_DECLARE_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))(__VA_ARGS__)
+    FILCH_IMPL_CAT(FILCH_IMPL_DECLARE_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))                          \
+    (filch_impl_refuse_pair, filch_impl_refuse_many, filch_impl_refuse_result, __VA_ARGS__)
 #define FILCH_BODY(...)                                                                            \
-    FILCH_IMPL_CAT(FILCH_IMPL_BODY_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))(__VA_ARGS__)
+    FILCH_IMPL_CAT(FILCH_IMPL_BODY_, FILCH_IMPL_SHAPE(__VA_ARGS__, ~))                             \
+    (filch_impl_refuse_pair, filch_impl_refuse_many, filch_impl_refuse_result, __VA_ARGS__)
 
 #define FILCH_HERE filch_here
 
-/* In brackets, an unknown function is an error in C, too, and not declared implicitly. */
 #define FILCH_FORK(child, ...)                                                                     \
-    FILCH_IMPL_TYPEOF(FILCH_IMPL_OF(_is_a_FILCH_TASK, __VA_ARGS__)) child;                         \
-    static FILCH_IMPL_TYPEOF(FILCH_IMPL_OF(_join, __VA_ARGS__)) *const child##_join =              \
-        FILCH_IMPL_OF(_join, __VA_ARGS__);                                                         \
-    (FILCH_IMPL_OF(_fork, __VA_ARGS__))(&filch_here, &child FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
+    FILCH_IMPL_FORK(child, child##_join, __VA_ARGS__, ~)                                           \
+    (&filch_here, &child FILCH_IMPL_ARGUMENTS(__VA_ARGS__))
 #define FILCH_FORK_INTO(child, ...)                                                                \
-    (FILCH_IMPL_MENTION(__VA_ARGS__),                                                              \
-     (FILCH_IMPL_OF(_fork, __VA_ARGS__))(&filch_here, &(child)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
+    (FILCH_IMPL_TASK_FUNCTION(_fork, __VA_ARGS__, ~)(&filch_here,                                  \
+                                                     &(child)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 
 #define FILCH_JOIN(child) ((child##_join)(&filch_here, &child FILCH_IMPL_PLACE_OF(#child)))
 #define FILCH_JOIN_FROM(child, name)                                                               \
-    ((name##_join)(&filch_here, &(child)FILCH_IMPL_PLACE_OF(#child)))
+    (FILCH_IMPL_TASK_FUNCTION(_join, name, ~)(&filch_here, &(child)FILCH_IMPL_PLACE_OF(#child)))
 
 #define FILCH_CALL(...)                                                                            \
-    (FILCH_IMPL_MENTION(__VA_ARGS__),                                                              \
-     (FILCH_IMPL_OF(_body, __VA_ARGS__))(filch_here,                                               \
-                                         filch_here FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
+    (FILCH_IMPL_TASK_FUNCTION(_body, __VA_ARGS__,                                                  \
+                              ~)(filch_here, filch_here FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 
 #define FILCH_CALL_ON(f, ...)                                                                      \
-    (FILCH_IMPL_MENTION(__VA_ARGS__),                                                              \
-     (FILCH_IMPL_OF(_body, __VA_ARGS__))((f), (f)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
+    (FILCH_IMPL_TASK_FUNCTION(_body, __VA_ARGS__, ~)((f), (f)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 
 #define FILCH_SPAWN(...)                                                                           \
     do {                                                                                           \
-        FILCH_IMPL_MENTION(__VA_ARGS__);                                                           \
-        FILCH_IMPL_STATIC_ASSERT(FILCH_IMPL_OF(_fits, __VA_ARGS__),                                \
-                                 "the arguments of a spawned task are larger than its slot: "      \
-                                 "fork it, or pass a pointer");                                    \
-        (FILCH_IMPL_OF(_spawn, __VA_ARGS__))(&filch_here,                                          \
-                                             filch_mark FILCH_IMPL_ARGUMENTS(__VA_ARGS__));        \
+        FILCH_IMPL_SPAWN(__VA_ARGS__, ~)                                                           \
+        (&filch_here, filch_mark FILCH_IMPL_ARGUMENTS(__VA_ARGS__));                               \
     } while (0)
-#define FILCH_SYNC()                                                                               \
-    (FILCH_IMPL_CHECK_SYNC(), (void)(filch_here = (filch_join)(filch_here, filch_mark)))
+#define FILCH_SYNC() filch_impl_sync(&filch_here, filch_mark)
 
 #define FILCH_RUN(pool, ...)                                                                       \
-    (FILCH_IMPL_MENTION(__VA_ARGS__),                                                              \
-     (FILCH_IMPL_OF(_run, __VA_ARGS__))((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
+    (FILCH_IMPL_TASK_FUNCTION(_run, __VA_ARGS__, ~)((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 #define FILCH_SUBMIT(pool, ...)                                                                    \
-    (FILCH_IMPL_CHECK_SUBMIT(FILCH_IMPL_OF(_is_a_FILCH_TASK, __VA_ARGS__)),                        \
-     (FILCH_IMPL_OF(_submit, __VA_ARGS__))((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
+    (FILCH_IMPL_SUBMIT(__VA_ARGS__, ~)((pool)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 #define FILCH_FUTURE_SUBMIT(pool, future, ...)                                                     \
-    (FILCH_IMPL_MENTION(__VA_ARGS__), (FILCH_IMPL_OF(_future_start, __VA_ARGS__))(                 \
-                                          (pool), (future)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
+    (FILCH_IMPL_TASK_FUNCTION(_future_start, __VA_ARGS__,                                          \
+                              ~)((pool), (future)FILCH_IMPL_ARGUMENTS(__VA_ARGS__)))
 
 #endif

@@ -41,28 +41,27 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 }
 #endif
 
-#define FILCH_IMPL_FUNCTION(suffix, R, name, ...)                                                  \
+#define FILCH_IMPL_FUNCTION(suffix, R, name, n, ...)                                               \
     static inline __attribute__((unused)) R FILCH_IMPL_CAT(name, suffix)(                          \
         filch_frame * filch_here __attribute__((unused)),                                          \
         filch_frame * filch_mark __attribute__((unused))                                           \
-                      FILCH_IMPL_EACH(FILCH_IMPL_PARAM, __VA_ARGS__))
+                      FILCH_IMPL_EACH(n, FILCH_IMPL_PARAM, __VA_ARGS__))
 
-/* ---- What FILCH_DECLARE generates; R is the result, `...` the (type, argument) pairs --------- */
+/* ---- What FILCH_DECLARE generates; R is the result, `...` n - 1 pairs (type, argument) and ~ - */
 
 /* The arguments, and the variable that FILCH_FORK declares. A task too large for its slot stays
  * there. */
-#define FILCH_IMPL_DEFINE_MEMORY(R, name, ...)                                                     \
-    FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_CHECK_TYPE)                                  \
-    (R, ~) FILCH_IMPL_EACH(FILCH_IMPL_CHECK_TYPE, __VA_ARGS__) struct name##_names {               \
-        FILCH_IMPL_EACH(FILCH_IMPL_NAME, __VA_ARGS__)                                              \
+#define FILCH_IMPL_DEFINE_MEMORY(R, name, n, ...)                                                  \
+    struct name##_names {                                                                          \
+        FILCH_IMPL_EACH(n, FILCH_IMPL_NAME, __VA_ARGS__)                                           \
     };                                                                                             \
     FILCH_IMPL_STATIC_ASSERT(                                                                      \
-        sizeof(struct name##_names) == 0 FILCH_IMPL_EACH(FILCH_IMPL_ONE, __VA_ARGS__),             \
+        sizeof(struct name##_names) == 0 FILCH_IMPL_EACH(n, FILCH_IMPL_ONE, __VA_ARGS__),          \
         "FILCH_TASK arguments are no arrays: write (type *, name), or use a struct");              \
     typedef struct name##_args {                                                                   \
-        FILCH_IMPL_EACH(FILCH_IMPL_FIELD, __VA_ARGS__)                                             \
+        FILCH_IMPL_EACH(n, FILCH_IMPL_FIELD, __VA_ARGS__)                                          \
     } name##_args;                                                                                 \
-    typedef struct name##_forked {                                                                 \
+    typedef struct name##_is_a_FILCH_TASK {                                                        \
         filch_slot *slot;                                                                          \
         FILCH_IMPL_CHECK_FIELD                                                                     \
         name##_args args;                                                                          \
@@ -74,7 +73,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     };
 
 /* How a thief, or a join that has no `name_forked`, runs the task in a slot. */
-#define FILCH_IMPL_DEFINE_THUNK(R, name, ...)                                                      \
+#define FILCH_IMPL_DEFINE_THUNK(R, name, n, ...)                                                   \
     static __attribute__((unused)) void name##_thunk(filch_frame *filch_f, filch_slot *filch_task) \
     {                                                                                              \
         name##_forked *const filch_child =                                                         \
@@ -83,22 +82,23 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
             name##_fits ? (name##_args *)(void *)filch_task->room : &filch_child->args;            \
         (void)filch_args;                                                                          \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_KEEP_RESULT)                             \
-        (R, name) name##_body(filch_f, filch_f FILCH_IMPL_EACH(FILCH_IMPL_IN_SLOT, __VA_ARGS__));  \
+        (R, name)                                                                                  \
+            name##_body(filch_f, filch_f FILCH_IMPL_EACH(n, FILCH_IMPL_IN_SLOT, __VA_ARGS__));     \
     }
 
 /* One store per argument, one for the thunk, one comparison. */
-#define FILCH_IMPL_DEFINE_FORK(R, name, ...)                                                       \
+#define FILCH_IMPL_DEFINE_FORK(R, name, n, ...)                                                    \
     FILCH_IMPL_ALWAYS_INLINE void name##_fork(                                                     \
         filch_frame **filch_at,                                                                    \
-        name##_forked *filch_child FILCH_IMPL_EACH(FILCH_IMPL_PARAM, __VA_ARGS__))                 \
+        name##_forked *filch_child FILCH_IMPL_EACH(n, FILCH_IMPL_PARAM, __VA_ARGS__))              \
     {                                                                                              \
         filch_frame *filch_f = *filch_at;                                                          \
         FILCH_IMPL_CHECK_FORK(filch_child, filch_f);                                               \
-        FILCH_IMPL_EACH(FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                          \
+        FILCH_IMPL_EACH(n, FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                       \
         if (name##_fits) {                                                                         \
             name##_args *const filch_args = (name##_args *)(void *)filch_f->room;                  \
             (void)filch_args;                                                                      \
-            FILCH_IMPL_EACH(FILCH_IMPL_TO_SLOT, __VA_ARGS__)                                       \
+            FILCH_IMPL_EACH(n, FILCH_IMPL_TO_SLOT, __VA_ARGS__)                                    \
         } else {                                                                                   \
             *(name##_forked **)(void *)filch_f->room = filch_child;                                \
         }                                                                                          \
@@ -111,13 +111,13 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     }                                                                                              \
     FILCH_IMPL_ALWAYS_INLINE void name##_spawn(                                                    \
         filch_frame **filch_at,                                                                    \
-        filch_frame *filch_mark FILCH_IMPL_EACH(FILCH_IMPL_PARAM, __VA_ARGS__))                    \
+        filch_frame *filch_mark FILCH_IMPL_EACH(n, FILCH_IMPL_PARAM, __VA_ARGS__))                 \
     {                                                                                              \
         filch_frame *const filch_f = *filch_at;                                                    \
         FILCH_IMPL_CHECK_SPAWN(filch_f);                                                           \
         name##_args *const filch_args = (name##_args *)(void *)filch_f->room;                      \
         (void)filch_args;                                                                          \
-        FILCH_IMPL_EACH(FILCH_IMPL_TO_SLOT, __VA_ARGS__)                                           \
+        FILCH_IMPL_EACH(n, FILCH_IMPL_TO_SLOT, __VA_ARGS__)                                        \
         /* relaxed: carried to thieves by [task-ready] when the slot is published. */              \
         filch_store_relaxed(&filch_f->state, (uintptr_t)name##_thunk);                             \
         *filch_at =                                                                                \
@@ -126,7 +126,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 /* One comparison, then a direct call with arguments that the compiler still has in registers. It
  * must stay one expression with one call: then gcc inlines the recursion as in a serial program. */
-#define FILCH_IMPL_DEFINE_JOIN(R, name, ...)                                                       \
+#define FILCH_IMPL_DEFINE_JOIN(R, name, n, ...)                                                    \
     FILCH_IMPL_ALWAYS_INLINE R name##_join(filch_frame **filch_at,                                 \
                                            name##_forked *filch_child FILCH_IMPL_PLACE_PARAMS)     \
     {                                                                                              \
@@ -135,35 +135,35 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         const bool filch_stolen = filch_join_is_slow(filch_f) && !filch_join_slow(filch_f);        \
         FILCH_IMPL_PICK(R, FILCH_IMPL_JOIN_VOID, FILCH_IMPL_JOIN_VALUE)                            \
         (R, name,                                                                                  \
-         name##_body(filch_f, filch_f FILCH_IMPL_EACH(FILCH_IMPL_IN_CHILD, __VA_ARGS__)));         \
+         name##_body(filch_f, filch_f FILCH_IMPL_EACH(n, FILCH_IMPL_IN_CHILD, __VA_ARGS__)));      \
     }
 
-#define FILCH_IMPL_DEFINE_RUN(R, name, ...)                                                        \
+#define FILCH_IMPL_DEFINE_RUN(R, name, n, ...)                                                     \
     static __attribute__((unused)) void name##_root(filch_frame *filch_f, void *filch_work)        \
     {                                                                                              \
         name##_forked *const filch_child = (name##_forked *)filch_work;                            \
         (void)filch_child;                                                                         \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_ROOT_RESULT)                             \
-        () name##_body(filch_f, filch_f FILCH_IMPL_EACH(FILCH_IMPL_IN_CHILD, __VA_ARGS__));        \
+        () name##_body(filch_f, filch_f FILCH_IMPL_EACH(n, FILCH_IMPL_IN_CHILD, __VA_ARGS__));     \
     }                                                                                              \
     static inline __attribute__((unused))                                                          \
-    R name##_run(filch_pool *filch_in FILCH_IMPL_EACH(FILCH_IMPL_PARAM, __VA_ARGS__))              \
+    R name##_run(filch_pool *filch_in FILCH_IMPL_EACH(n, FILCH_IMPL_PARAM, __VA_ARGS__))           \
     {                                                                                              \
         name##_forked filch_work, *const filch_child = &filch_work;                                \
-        FILCH_IMPL_EACH(FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                          \
+        FILCH_IMPL_EACH(n, FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                       \
         filch_run_always(filch_in, name##_root, filch_child);                                      \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_RETURN_RESULT)()                         \
     }                                                                                              \
     static inline __attribute__((unused)) int name##_submit(                                       \
-        filch_pool *filch_in FILCH_IMPL_EACH(FILCH_IMPL_PARAM, __VA_ARGS__))                       \
+        filch_pool *filch_in FILCH_IMPL_EACH(n, FILCH_IMPL_PARAM, __VA_ARGS__))                    \
     {                                                                                              \
         name##_forked filch_work, *const filch_child = &filch_work;                                \
-        FILCH_IMPL_EACH(FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                          \
+        FILCH_IMPL_EACH(n, FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                       \
         return filch_submit_copy(filch_in, name##_root, filch_child, sizeof filch_work);           \
     }
 
 /* FILCH_FUTURE_SUBMIT: the caller's memory holds the future, the arguments and the result. */
-#define FILCH_IMPL_DEFINE_FUTURE(R, name, ...)                                                     \
+#define FILCH_IMPL_DEFINE_FUTURE(R, name, n, ...)                                                  \
     typedef struct name##_future {                                                                 \
         filch_future future;                                                                       \
         name##_args args;                                                                          \
@@ -176,21 +176,22 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         (void)filch_child;                                                                         \
         (void)filch_value;                                                                         \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_FUTURE_RESULT)                           \
-        () name##_body(filch_f, filch_f FILCH_IMPL_EACH(FILCH_IMPL_IN_CHILD, __VA_ARGS__));        \
+        () name##_body(filch_f, filch_f FILCH_IMPL_EACH(n, FILCH_IMPL_IN_CHILD, __VA_ARGS__));     \
         return 0;                                                                                  \
     }                                                                                              \
     static inline __attribute__((unused)) int name##_future_start(                                 \
         filch_pool *filch_in,                                                                      \
-        name##_future *filch_child FILCH_IMPL_EACH(FILCH_IMPL_PARAM, __VA_ARGS__))                 \
+        name##_future *filch_child FILCH_IMPL_EACH(n, FILCH_IMPL_PARAM, __VA_ARGS__))              \
     {                                                                                              \
         filch_future_init(&filch_child->future);                                                   \
-        FILCH_IMPL_EACH(FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                          \
+        FILCH_IMPL_EACH(n, FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                       \
         return filch_future_submit(filch_in, &filch_child->future, name##_complete, filch_child);  \
     }
 
-/* Never defined. FILCH_FORK and the others mention it first: its name is the compiler's message
- * about a function that is no task. It takes the semicolon that follows FILCH_DECLARE. */
-#define FILCH_IMPL_DEFINE_END(R, name, ...)                                                        \
+/* Never defined. FILCH_FORK and the others mention it or the struct of this name first: the name is
+ * the compiler's message about a function that is no task. The declaration takes the semicolon that
+ * follows FILCH_DECLARE. */
+#define FILCH_IMPL_DEFINE_END(R, name, n, ...)                                                     \
     extern __attribute__((unused)) name##_forked name##_is_a_FILCH_TASK
 
 /* The parts that differ for a void result. */
@@ -216,12 +217,12 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 /* The user's function is name_inner. name_body calls it, checks that it has joined all its forks,
  * and stops exceptions. */
 #define FILCH_IMPL_BODY_SUFFIX _inner
-#define FILCH_IMPL_DEFINE_OUTER(R, name, ...)                                                      \
-    FILCH_IMPL_FUNCTION(_body, R, name, __VA_ARGS__) FILCH_IMPL_NOEXCEPT                           \
+#define FILCH_IMPL_DEFINE_OUTER(R, name, n, ...)                                                   \
+    FILCH_IMPL_FUNCTION(_body, R, name, n, __VA_ARGS__) FILCH_IMPL_NOEXCEPT                        \
     {                                                                                              \
         FILCH_IMPL_CHECK_ENTER(filch_here, #name)                                                  \
         FILCH_IMPL_TRY FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_INNER_RESULT)(R)          \
-            name##_inner(filch_here, filch_mark FILCH_IMPL_EACH(FILCH_IMPL_PASS, __VA_ARGS__));    \
+            name##_inner(filch_here, filch_mark FILCH_IMPL_EACH(n, FILCH_IMPL_PASS, __VA_ARGS__)); \
         FILCH_IMPL_CHECK_LEAVE(filch_here, #name)                                                  \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_INNER_RETURN)() FILCH_IMPL_CATCH(#name)  \
     }
@@ -253,7 +254,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_CHECK_FIELD unsigned order;
 #define FILCH_IMPL_CHECK_FORK(child, f) (child)->order = filch_check_fork(f)
 #define FILCH_IMPL_CHECK_SPAWN(f) (void)filch_check_fork(f)
-#define FILCH_IMPL_CHECK_SYNC() filch_check_sync(filch_here, filch_mark)
+#define FILCH_IMPL_CHECK_SYNC(f, mark) filch_check_sync(f, mark)
 #define FILCH_IMPL_CHECK_JOIN(child)                                                               \
     filch_check_join((child)->slot, (child)->order, filch_name, filch_file, filch_line)
 #define FILCH_IMPL_PLACE_PARAMS , const char *filch_name, const char *filch_file, int filch_line
@@ -264,7 +265,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_CHECK_FIELD
 #define FILCH_IMPL_CHECK_FORK(child, f) (void)0
 #define FILCH_IMPL_CHECK_SPAWN(f) (void)0
-#define FILCH_IMPL_CHECK_SYNC() (void)0
+#define FILCH_IMPL_CHECK_SYNC(f, mark) (void)0
 #define FILCH_IMPL_CHECK_JOIN(child) (void)0
 #define FILCH_IMPL_PLACE_PARAMS
 #define FILCH_IMPL_PLACE_OF(name)
@@ -324,38 +325,72 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     ~, FILCH_IMPL_COUNT_(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
                          0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, ~)
 
-/* What FILCH_TASK, FILCH_DECLARE and FILCH_BODY become. Without the semicolon behind its static
- * assertion, the compiler skips the body of a task with a mistake. */
-#define FILCH_IMPL_TASK_GOOD(...)                                                                  \
-    FILCH_IMPL_DECLARE_GOOD(__VA_ARGS__);                                                          \
-    FILCH_IMPL_BODY_GOOD(__VA_ARGS__)
-#define FILCH_IMPL_TASK_PAIR(R, name, ...)                                                         \
-    FILCH_IMPL_STAND_IN(R, name)                                                                   \
-    FILCH_IMPL_STATIC_ASSERT(0, "FILCH_TASK arguments are written (type, name), each in brackets")
-#define FILCH_IMPL_TASK_MANY(R, name, ...)                                                         \
-    FILCH_IMPL_STAND_IN(R, name)                                                                   \
-    FILCH_IMPL_STATIC_ASSERT(0, "FILCH_TASK has at most 16 arguments")
-#define FILCH_IMPL_TASK_RESULT(name, ...)                                                          \
-    FILCH_IMPL_STAND_IN(int, name)                                                                 \
-    FILCH_IMPL_STATIC_ASSERT(0, "FILCH_TASK begins with the type of the result, then the name")
+/* What FILCH_TASK, FILCH_DECLARE and FILCH_BODY become. The first three arguments are functions for
+ * FILCH_IMPL_REFUSE. There is no semicolon behind FILCH_IMPL_REFUSE: so the compiler skips the body
+ * of a task with a mistake. */
+#define FILCH_IMPL_TASK_GOOD(pair, many, result, ...)                                              \
+    FILCH_IMPL_DECLARE_GOOD(pair, many, result, __VA_ARGS__);                                      \
+    FILCH_IMPL_BODY_GOOD(pair, many, result, __VA_ARGS__)
+#define FILCH_IMPL_TASK_PAIR(pair, many, result, R, name, ...)                                     \
+    FILCH_IMPL_STAND_IN(R, name) FILCH_IMPL_REFUSE(pair, FILCH_IMPL_TEXT_PAIR)
+#define FILCH_IMPL_TASK_MANY(pair, many, result, R, name, ...)                                     \
+    FILCH_IMPL_STAND_IN(R, name) FILCH_IMPL_REFUSE(many, FILCH_IMPL_TEXT_MANY)
+#define FILCH_IMPL_TASK_RESULT(pair, many, result, name, ...)                                      \
+    FILCH_IMPL_STAND_IN(int, name) FILCH_IMPL_REFUSE(result, FILCH_IMPL_TEXT_RESULT)
 
-#define FILCH_IMPL_DECLARE_GOOD(...)                                                               \
-    FILCH_IMPL_BODY_GOOD(__VA_ARGS__);                                                             \
+#define FILCH_IMPL_TEXT_PAIR "FILCH_TASK arguments are written (type, name), each in brackets"
+#define FILCH_IMPL_TEXT_MANY "FILCH_TASK has at most 16 arguments"
+#define FILCH_IMPL_TEXT_RESULT "FILCH_TASK begins with the type of the result, then the name"
+
+/* Stop with the text. Behind an assertion that fails, clang reports the missing semicolon and the
+ * body, too. Behind one with an invalid condition, it skips the body in silence. The condition is a
+ * function that clang refuses with the text. FILCH_TASK itself must name the function: clang shows
+ * all macros between a mistake and the place where it is written. */
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wgcc-compat"
+#ifdef __cplusplus
+extern "C" {
+#endif
+int filch_impl_refuse_pair(void) __attribute__((diagnose_if(1, FILCH_IMPL_TEXT_PAIR, "error")));
+int filch_impl_refuse_many(void) __attribute__((diagnose_if(1, FILCH_IMPL_TEXT_MANY, "error")));
+int filch_impl_refuse_result(void) __attribute__((diagnose_if(1, FILCH_IMPL_TEXT_RESULT, "error")));
+#ifdef __cplusplus
+}
+#endif
+#pragma clang diagnostic pop
+#define FILCH_IMPL_REFUSE(function, text) FILCH_IMPL_STATIC_ASSERT(function, text)
+#else
+#define FILCH_IMPL_REFUSE(function, text) FILCH_IMPL_STATIC_ASSERT(0, text)
+#endif
+
+#define FILCH_IMPL_DECLARE_GOOD(pair, many, result, ...) FILCH_IMPL_GENERATE(__VA_ARGS__, ~)
+#define FILCH_IMPL_BODY_GOOD(pair, many, result, ...) FILCH_IMPL_OPEN(__VA_ARGS__, ~)
+#define FILCH_IMPL_OPEN(R, name, ...)                                                              \
+    FILCH_IMPL_FUNCTION(FILCH_IMPL_BODY_SUFFIX, R, name, FILCH_IMPL_COUNT(__VA_ARGS__), __VA_ARGS__)
+#define FILCH_IMPL_GENERATE(R, name, ...)                                                          \
+    FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_TYPEDEF_RESULT)                              \
+    (name##_type_0, R) FILCH_IMPL_GENERATE_(R, name, FILCH_IMPL_COUNT(__VA_ARGS__), __VA_ARGS__)
+#define FILCH_IMPL_GENERATE_(R, name, n, ...)                                                      \
+    FILCH_IMPL_TYPES(n, name, __VA_ARGS__)                                                         \
+    FILCH_IMPL_DEFINE(FILCH_IMPL_PICK(R, void, name##_type_0), name, n,                            \
+                      FILCH_IMPL_TYPED(n, name, __VA_ARGS__))
+#define FILCH_IMPL_DEFINE(...)                                                                     \
+    FILCH_IMPL_FUNCTION(FILCH_IMPL_BODY_SUFFIX, __VA_ARGS__);                                      \
     FILCH_IMPL_QUIET                                                                               \
-    FILCH_IMPL_DEFINE_OUTER(__VA_ARGS__, ~)                                                        \
-    FILCH_IMPL_DEFINE_MEMORY(__VA_ARGS__, ~)                                                       \
-    FILCH_IMPL_DEFINE_THUNK(__VA_ARGS__, ~)                                                        \
-    FILCH_IMPL_DEFINE_FORK(__VA_ARGS__, ~)                                                         \
-    FILCH_IMPL_DEFINE_JOIN(__VA_ARGS__, ~)                                                         \
-    FILCH_IMPL_DEFINE_RUN(__VA_ARGS__, ~)                                                          \
-    FILCH_IMPL_DEFINE_FUTURE(__VA_ARGS__, ~)                                                       \
+    FILCH_IMPL_DEFINE_OUTER(__VA_ARGS__)                                                           \
+    FILCH_IMPL_DEFINE_MEMORY(__VA_ARGS__)                                                          \
+    FILCH_IMPL_DEFINE_THUNK(__VA_ARGS__)                                                           \
+    FILCH_IMPL_DEFINE_FORK(__VA_ARGS__)                                                            \
+    FILCH_IMPL_DEFINE_JOIN(__VA_ARGS__)                                                            \
+    FILCH_IMPL_DEFINE_RUN(__VA_ARGS__)                                                             \
+    FILCH_IMPL_DEFINE_FUTURE(__VA_ARGS__)                                                          \
     FILCH_IMPL_LOUD                                                                                \
-    FILCH_IMPL_DEFINE_END(__VA_ARGS__, ~)
+    FILCH_IMPL_DEFINE_END(__VA_ARGS__)
 #define FILCH_IMPL_DECLARE_PAIR FILCH_IMPL_TASK_PAIR
 #define FILCH_IMPL_DECLARE_MANY FILCH_IMPL_TASK_MANY
 #define FILCH_IMPL_DECLARE_RESULT FILCH_IMPL_TASK_RESULT
 
-#define FILCH_IMPL_BODY_GOOD(...) FILCH_IMPL_FUNCTION(FILCH_IMPL_BODY_SUFFIX, __VA_ARGS__, ~)
 #define FILCH_IMPL_BODY_PAIR FILCH_IMPL_TASK_PAIR
 #define FILCH_IMPL_BODY_MANY FILCH_IMPL_TASK_MANY
 #define FILCH_IMPL_BODY_RESULT FILCH_IMPL_TASK_RESULT
@@ -367,7 +402,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_ANY
 #endif
 #define FILCH_IMPL_STAND_IN(R, name)                                                               \
-    typedef struct name##_forked {                                                                 \
+    typedef struct name##_is_a_FILCH_TASK {                                                        \
         filch_slot *slot;                                                                          \
         unsigned order;                                                                            \
     } name##_forked;                                                                               \
@@ -386,6 +421,96 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 
 /* ---- Lists of arguments ---------------------------------------------------------------------- */
 
+/*
+ * FILCH_IMPL_TYPES defines a name of the task for the type of each pair. FILCH_IMPL_TYPED replaces
+ * the types by these names, for the generated code. The types themselves are written only there and
+ * in the user's function. So an unknown type is not one error for each generated function. The
+ * lists end with `~`, and the names are numbered from there; name_type_0 is that of the result.
+ */
+#define FILCH_IMPL_TYPES(n, name, ...) FILCH_IMPL_TYPES_##n(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED(n, name, ...) FILCH_IMPL_TYPED_##n(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPE_OF(type, a) type
+#define FILCH_IMPL_NAME_OF(type, a) a
+#define FILCH_IMPL_TYPES_1(name, end)
+#define FILCH_IMPL_TYPES_2(name, p, ...) FILCH_IMPL_TYPEDEF(name##_type_1, FILCH_IMPL_TYPE_OF p)
+#define FILCH_IMPL_TYPES_3(name, p, ...)                                                           \
+    FILCH_IMPL_TYPEDEF(name##_type_2, FILCH_IMPL_TYPE_OF p)                                        \
+    FILCH_IMPL_TYPES_2(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_4(name, p, ...)                                                           \
+    FILCH_IMPL_TYPEDEF(name##_type_3, FILCH_IMPL_TYPE_OF p)                                        \
+    FILCH_IMPL_TYPES_3(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_5(name, p, ...)                                                           \
+    FILCH_IMPL_TYPEDEF(name##_type_4, FILCH_IMPL_TYPE_OF p)                                        \
+    FILCH_IMPL_TYPES_4(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_6(name, p, ...)                                                           \
+    FILCH_IMPL_TYPEDEF(name##_type_5, FILCH_IMPL_TYPE_OF p)                                        \
+    FILCH_IMPL_TYPES_5(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_7(name, p, ...)                                                           \
+    FILCH_IMPL_TYPEDEF(name##_type_6, FILCH_IMPL_TYPE_OF p)                                        \
+    FILCH_IMPL_TYPES_6(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_8(name, p, ...)                                                           \
+    FILCH_IMPL_TYPEDEF(name##_type_7, FILCH_IMPL_TYPE_OF p)                                        \
+    FILCH_IMPL_TYPES_7(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_9(name, p, ...)                                                           \
+    FILCH_IMPL_TYPEDEF(name##_type_8, FILCH_IMPL_TYPE_OF p)                                        \
+    FILCH_IMPL_TYPES_8(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_10(name, p, ...)                                                          \
+    FILCH_IMPL_TYPEDEF(name##_type_9, FILCH_IMPL_TYPE_OF p)                                        \
+    FILCH_IMPL_TYPES_9(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_11(name, p, ...)                                                          \
+    FILCH_IMPL_TYPEDEF(name##_type_10, FILCH_IMPL_TYPE_OF p)                                       \
+    FILCH_IMPL_TYPES_10(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_12(name, p, ...)                                                          \
+    FILCH_IMPL_TYPEDEF(name##_type_11, FILCH_IMPL_TYPE_OF p)                                       \
+    FILCH_IMPL_TYPES_11(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_13(name, p, ...)                                                          \
+    FILCH_IMPL_TYPEDEF(name##_type_12, FILCH_IMPL_TYPE_OF p)                                       \
+    FILCH_IMPL_TYPES_12(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_14(name, p, ...)                                                          \
+    FILCH_IMPL_TYPEDEF(name##_type_13, FILCH_IMPL_TYPE_OF p)                                       \
+    FILCH_IMPL_TYPES_13(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_15(name, p, ...)                                                          \
+    FILCH_IMPL_TYPEDEF(name##_type_14, FILCH_IMPL_TYPE_OF p)                                       \
+    FILCH_IMPL_TYPES_14(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_16(name, p, ...)                                                          \
+    FILCH_IMPL_TYPEDEF(name##_type_15, FILCH_IMPL_TYPE_OF p)                                       \
+    FILCH_IMPL_TYPES_15(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPES_17(name, p, ...)                                                          \
+    FILCH_IMPL_TYPEDEF(name##_type_16, FILCH_IMPL_TYPE_OF p)                                       \
+    FILCH_IMPL_TYPES_16(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_1(name, end) end
+#define FILCH_IMPL_TYPED_2(name, p, ...) (name##_type_1, FILCH_IMPL_NAME_OF p), __VA_ARGS__
+#define FILCH_IMPL_TYPED_3(name, p, ...)                                                           \
+    (name##_type_2, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_2(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_4(name, p, ...)                                                           \
+    (name##_type_3, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_3(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_5(name, p, ...)                                                           \
+    (name##_type_4, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_4(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_6(name, p, ...)                                                           \
+    (name##_type_5, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_5(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_7(name, p, ...)                                                           \
+    (name##_type_6, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_6(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_8(name, p, ...)                                                           \
+    (name##_type_7, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_7(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_9(name, p, ...)                                                           \
+    (name##_type_8, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_8(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_10(name, p, ...)                                                          \
+    (name##_type_9, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_9(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_11(name, p, ...)                                                          \
+    (name##_type_10, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_10(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_12(name, p, ...)                                                          \
+    (name##_type_11, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_11(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_13(name, p, ...)                                                          \
+    (name##_type_12, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_12(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_14(name, p, ...)                                                          \
+    (name##_type_13, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_13(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_15(name, p, ...)                                                          \
+    (name##_type_14, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_14(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_16(name, p, ...)                                                          \
+    (name##_type_15, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_15(name, __VA_ARGS__)
+#define FILCH_IMPL_TYPED_17(name, p, ...)                                                          \
+    (name##_type_16, FILCH_IMPL_NAME_OF p), FILCH_IMPL_TYPED_16(name, __VA_ARGS__)
+
 #define FILCH_IMPL_FIELD(type, a) FILCH_IMPL_KEPT(type) a;
 #define FILCH_IMPL_NAME(type, a) char a;
 #define FILCH_IMPL_ONE(type, a) +1
@@ -399,7 +524,6 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_FIELD_NONE char filch_nothing;
 #define FILCH_IMPL_NAME_NONE char filch_nothing;
 #define FILCH_IMPL_ONE_NONE +1
-#define FILCH_IMPL_CHECK_TYPE_NONE
 #define FILCH_IMPL_PARAM_NONE
 #define FILCH_IMPL_PASS_NONE
 #define FILCH_IMPL_TO_CHILD_NONE filch_child->args.filch_nothing = 0;
@@ -407,9 +531,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_IN_SLOT_NONE
 #define FILCH_IMPL_IN_CHILD_NONE
 
-/* m(type, a) for each pair, or m_NONE. The list ends with `~`. */
-#define FILCH_IMPL_EACH(m, ...)                                                                    \
-    FILCH_IMPL_CAT(FILCH_IMPL_EACH_, FILCH_IMPL_COUNT(__VA_ARGS__))(m, __VA_ARGS__)
+/* m(type, a) for each pair, or m_NONE. The list ends with `~`, and n is its FILCH_IMPL_COUNT.
+ * Counting takes long, so it is done once for each list. */
+#define FILCH_IMPL_EACH(n, m, ...) FILCH_IMPL_EACH_##n(m, __VA_ARGS__)
 #define FILCH_IMPL_EACH_1(m, end) m##_NONE
 #define FILCH_IMPL_EACH_2(m, a, ...) m a
 #define FILCH_IMPL_EACH_3(m, a, ...) m a FILCH_IMPL_EACH_2(m, __VA_ARGS__)
@@ -436,9 +560,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
                           y, z, a2, b2, c2, d2, e2, f2, count, ...)                                \
     count
 
-/* name##suffix and `, arguments` out of "name, arguments...". */
-#define FILCH_IMPL_OF(suffix, ...) FILCH_IMPL_CAT(FILCH_IMPL_FIRST(__VA_ARGS__, ~), suffix)
-#define FILCH_IMPL_FIRST(a, ...) a
+/* `, arguments` out of "name, arguments...". */
 #define FILCH_IMPL_ARGUMENTS(...)                                                                  \
     FILCH_IMPL_CAT(FILCH_IMPL_ARGUMENTS_, FILCH_IMPL_HAS_MORE(__VA_ARGS__))(__VA_ARGS__)
 #define FILCH_IMPL_HAS_MORE(...)                                                                   \
@@ -456,8 +578,52 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_CAT(a, b) FILCH_IMPL_CAT_(a, b)
 #define FILCH_IMPL_CAT_(a, b) a##b
 
-/* The first use of a name that must be that of a task. */
-#define FILCH_IMPL_MENTION(...) (void)sizeof(FILCH_IMPL_OF(_is_a_FILCH_TASK, __VA_ARGS__))
+/* ---- Names that must be those of tasks ------------------------------------------------------- */
+
+/*
+ * The list is "name, arguments..., ~". Each macro ends with a function of the task, and the
+ * brackets with its arguments follow. A name that is not that of a task shall be one error:
+ *
+ *   - gcc reports an undeclared name once for each function. So mention name_is_a_FILCH_TASK first.
+ *     The function stands in brackets: otherwise, C declares an unknown function implicitly.
+ *   - clang reports each use of each undeclared name, and often suggests the name of another task.
+ *     It suggests nothing for the name of a struct. If the first operand of __builtin_choose_expr
+ *     is invalid, clang skips the others.
+ */
+#ifdef __clang__
+#define FILCH_IMPL_IF_VALID(expression, function)                                                  \
+    (__builtin_choose_expr(sizeof(expression) > 0, function, 0))
+#define FILCH_IMPL_TASK_FUNCTION(suffix, name, ...)                                                \
+    (__builtin_choose_expr(sizeof(struct name##_is_a_FILCH_TASK) > 0, name##suffix, 0))
+#define FILCH_IMPL_FORK(child, join, name, ...)                                                    \
+    struct name##_is_a_FILCH_TASK child;                                                           \
+    static __typeof__(FILCH_IMPL_IF_VALID(child, name##_join)) *const join =                       \
+        FILCH_IMPL_IF_VALID(child, name##_join);                                                   \
+    FILCH_IMPL_IF_VALID(child, name##_fork)
+#define FILCH_IMPL_SPAWN(name, ...)                                                                \
+    struct name##_is_a_FILCH_TASK filch_spawned __attribute__((unused));                           \
+    FILCH_IMPL_STATIC_ASSERT(FILCH_IMPL_IF_VALID(filch_spawned, name##_fits),                      \
+                             FILCH_IMPL_TEXT_FITS);                                                \
+    FILCH_IMPL_IF_VALID(filch_spawned, name##_spawn)
+#define FILCH_IMPL_SUBMIT(name, ...)                                                               \
+    (__builtin_choose_expr(sizeof(struct name##_is_a_FILCH_TASK) > 0,                              \
+                           (FILCH_IMPL_CHECK_SUBMIT(name##_forked), name##_submit), 0))
+#else
+#define FILCH_IMPL_TASK_FUNCTION(suffix, name, ...)                                                \
+    (void)sizeof(name##_is_a_FILCH_TASK), (name##suffix)
+#define FILCH_IMPL_FORK(child, join, name, ...)                                                    \
+    FILCH_IMPL_TYPEOF(name##_is_a_FILCH_TASK) child;                                               \
+    FILCH_IMPL_JOIN_OF const join = name##_join;                                                   \
+    (name##_fork)
+#define FILCH_IMPL_SPAWN(name, ...)                                                                \
+    (void)sizeof(name##_is_a_FILCH_TASK);                                                          \
+    FILCH_IMPL_STATIC_ASSERT(name##_fits, FILCH_IMPL_TEXT_FITS);                                   \
+    (name##_spawn)
+#define FILCH_IMPL_SUBMIT(name, ...)                                                               \
+    FILCH_IMPL_CHECK_SUBMIT(FILCH_IMPL_TYPEOF(name##_is_a_FILCH_TASK)), (name##_submit)
+#endif
+#define FILCH_IMPL_TEXT_FITS                                                                       \
+    "the arguments of a spawned task are larger than its slot: fork it, or pass a pointer"
 
 /* The type in which an argument or a result is kept: not const, and without references. Types are
  * checked where the task is defined. */
@@ -465,34 +631,58 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_QUIET
 #define FILCH_IMPL_LOUD
 #define FILCH_IMPL_TYPEOF(x) decltype(x)
+#define FILCH_IMPL_JOIN_OF static auto *
 #define FILCH_IMPL_STATIC_ASSERT(condition, text) static_assert(condition, text)
 #define FILCH_IMPL_KEPT(type) std::decay_t<type>
-#define FILCH_IMPL_CHECK_TYPE(type, a)                                                             \
-    static_assert(std::is_trivially_copyable<std::decay_t<type>>::value &&                         \
-                      !std::is_reference<type>::value,                                             \
+/* Instead of a type that cannot be copied: its errors would hide the one that matters. */
+struct filch_impl_any {
+    template <class... T> filch_impl_any(T &&...);
+};
+#define FILCH_IMPL_TYPEDEF(T, type)                                                                \
+    FILCH_IMPL_TYPEDEF_RESULT(T##_given, type)                                                     \
+    typedef std::conditional_t<std::is_trivially_copyable<std::decay_t<T##_given>>::value,         \
+                               T##_given, filch_impl_any>                                          \
+        T;
+#define FILCH_IMPL_TYPEDEF_RESULT(T, type)                                                         \
+    typedef __typeof__(type) T;                                                                    \
+    static_assert(std::is_trivially_copyable<std::decay_t<T>>::value &&                            \
+                      !std::is_reference<T>::value,                                                \
                   "FILCH_TASK arguments and results are trivially copyable: pass a pointer");      \
-    static_assert(!std::is_array<type>::value,                                                     \
+    static_assert(!std::is_array<T>::value,                                                        \
                   "FILCH_TASK arguments are no arrays: write (type *, name), or use a struct");
 #define FILCH_IMPL_CHECK_SUBMIT(forked)                                                            \
-    filch_impl_check_submit<alignof(decltype(forked)) <= alignof(max_align_t)>()
-template <bool fits> constexpr void filch_impl_check_submit()
-{
+    (void)sizeof(filch_impl_check_submit<(alignof(forked) <= alignof(max_align_t))>)
+template <bool fits> struct filch_impl_check_submit {
     static_assert(fits, "an argument needs a larger alignment than a submitted task has");
-}
+};
 #else
 /* An argument that is an array is one error, not also a warning for each copy of it. */
 #define FILCH_IMPL_QUIET                                                                           \
-    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")
+    _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wint-conversion\"")          \
+        _Pragma("GCC diagnostic ignored \"-Warray-bounds\"")
 #define FILCH_IMPL_LOUD _Pragma("GCC diagnostic pop")
 #define FILCH_IMPL_TYPEOF(x) __typeof__(x)
+#define FILCH_IMPL_JOIN_OF __extension__ static __auto_type
 #define FILCH_IMPL_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
-#define FILCH_IMPL_KEPT(type) __typeof__(((void)0, *(__typeof__(type) *)0))
-#define FILCH_IMPL_CHECK_TYPE(type, a)                                                             \
-    _Static_assert(__builtin_types_compatible_p(type, FILCH_IMPL_KEPT(type)),                      \
+#define FILCH_IMPL_KEPT(type) __typeof__(((void)0, *(type *)0))
+/* gcc reports an unknown type in __typeof__ only once. Clang has a better message for an unknown
+ * type elsewhere: so it is used in the first operand of __builtin_choose_expr, too. If that operand
+ * is invalid, clang skips the others. */
+#ifdef __clang__
+#define FILCH_IMPL_GIVEN(type)                                                                     \
+    __typeof__(*__builtin_choose_expr(__builtin_types_compatible_p(type, void) >= 0,               \
+                                      (__typeof__(type) *)0, 0))
+#else
+#define FILCH_IMPL_GIVEN(type) __typeof__(type)
+#endif
+#define FILCH_IMPL_TYPEDEF(T, type)                                                                \
+    typedef FILCH_IMPL_GIVEN(type) T;                                                              \
+    _Static_assert(__builtin_types_compatible_p(T, FILCH_IMPL_KEPT(T)),                            \
                    "FILCH_TASK arguments are no arrays: write (type *, name), or use a struct");
+#define FILCH_IMPL_TYPEDEF_RESULT FILCH_IMPL_TYPEDEF
 #define FILCH_IMPL_CHECK_SUBMIT(forked)                                                            \
     (void)sizeof(struct {                                                                          \
-        _Static_assert(_Alignof(__typeof__(forked)) <= _Alignof(max_align_t),                      \
+        _Static_assert(_Alignof(forked) <= _Alignof(max_align_t),                                  \
                        "an argument needs a larger alignment than a submitted task has");          \
         char filch_one;                                                                            \
     })

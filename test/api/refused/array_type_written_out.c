@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused in C, in 34 lines: */
+/* Refused in C, in 12 lines (clang 54): */
 /* FILCH_TASK arguments are no arrays: write (type *, name), or use a struct */
 #include <filch/task.h>
 

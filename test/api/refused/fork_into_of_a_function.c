@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused in C and C++, in 13 lines: */
+/* Refused in C and C++, in 13 lines (clang 41): */
 /* foo_is_a_FILCH_TASK */
 #include <filch/task.h>
 

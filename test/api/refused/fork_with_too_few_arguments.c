@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused in C and C++, in 12 lines: */
+/* Refused in C and C++, in 12 lines (clang 29): */
 /* too few arguments to function */
 #include <filch/task.h>
 

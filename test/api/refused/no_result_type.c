@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused in C and C++, in 12 lines: */
+/* Refused in C and C++, in 12 lines (clang 12): */
 /* FILCH_TASK begins with the type of the result, then the name */
 #include <filch/task.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Refused in C++, in 12 lines:
+// Refused in C++, in 12 lines (clang 29):
 // filch_pool
 #include <filch/task.h>
 

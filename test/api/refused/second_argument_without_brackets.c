@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused in C and C++, in 12 lines: */
+/* Refused in C and C++, in 12 lines (clang 12): */
 /* FILCH_TASK arguments are written (type, name), each in brackets */
 #include <filch/task.h>
 

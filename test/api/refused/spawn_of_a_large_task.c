@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused in C and C++, in 12 lines: */
+/* Refused in C and C++, in 12 lines (clang 13): */
 /* the arguments of a spawned task are larger than its slot */
 #include <filch/task.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused in C and C++, in 15 lines: */
+/* Refused in C and C++, in 14 lines (clang 37): */
 /* filch_here */
 #include <filch/task.h>
 

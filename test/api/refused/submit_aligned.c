@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Refused in C and C++, in 12 lines: */
+/* Refused in C and C++, in 12 lines (clang 18): */
 /* an argument needs a larger alignment than a submitted task has */
 #include <filch/task.h>
 

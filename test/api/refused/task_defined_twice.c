@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Refused in C and C++, in 122 lines (clang 837): */
+/* redefinition of */
+#include <filch/task.h>
+
+FILCH_TASK(long, fib, (long, n))
+{
+    if (n < 2)
+        return n;
+    FILCH_FORK(left, fib, n - 1);
+    long right = FILCH_CALL(fib, n - 2);
+    return FILCH_JOIN(left) + right;
+}
+
+long answer(filch_pool *pool);
+long answer(filch_pool *pool)
+{
+    return FILCH_RUN(pool, fib, 40);
+}
+FILCH_TASK(long, fib, (long, n))
+{
+    return n;
+}

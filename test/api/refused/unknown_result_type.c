@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Refused in C and C++, in 12 lines (clang 12): */
+/* lnog */
+#include <filch/task.h>
+
+FILCH_TASK(lnog, fib, (long, n))
+{
+    if (n < 2)
+        return n;
+    FILCH_FORK(left, fib, n - 1);
+    long right = FILCH_CALL(fib, n - 2);
+    return FILCH_JOIN(left) + right;
+}
+
+long answer(filch_pool *pool);
+long answer(filch_pool *pool)
+{
+    return FILCH_RUN(pool, fib, 40);
+}
