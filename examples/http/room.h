@@ -11,7 +11,7 @@
  * it begins to wait, and once more when the first byte of a head comes. So a client that sends a
  * head byte by byte gains nothing. A connection whose answer is being sent is not in the list.
  *
- * The mutex is a pthread's: no task waits while it holds it.
+ * The mutex is a pthread_mutex_t: no task waits while it holds the mutex.
  */
 #ifndef HTTP_ROOM_H
 #define HTTP_ROOM_H

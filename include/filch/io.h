@@ -24,8 +24,8 @@
  *
  * Cancellation and deadlines
  *   - -ECANCELED: the task's scope is cancelled (filch/scope.h). -ETIMEDOUT: the deadline has
- *     passed. -ENOMEM, while the task waits: there is no memory for a stack on which its forks
- *     could run, or for what the pool needs to do I/O.
+ *     passed. -ENOMEM, if the operation has to wait: there is no memory for a stack on which the
+ *     task's forks could run, or for what the pool needs to do I/O.
  *   - In all three cases the operation has been cancelled, and its buffer belongs to the caller
  *     again. If it was too late to cancel the operation, its result is returned: no byte is lost.
  *   - An operation that need not wait succeeds in a cancelled task, too. But after 16 of them in a

@@ -74,7 +74,7 @@ FILCH_API void filch_reduce(filch_frame *f, size_t begin, size_t end, const filc
  * range is always cut into the same parts of `leaf` indices, which are merged as the same tree. A
  * `leaf` of 0 means a thousandth of the range.
  *
- * Returns 0 or -ENOMEM, and then *result is undefined: there was no memory for an accumulator of
+ * Returns 0 or -ENOMEM, and then *result is undefined. There was no memory for an accumulator of
  * more than 512 bytes, or, if `f` is NULL, for the frame. (filch_reduce cannot fail: without memory
  * it splits less.)
  */

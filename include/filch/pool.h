@@ -33,7 +33,8 @@
  * fail, a task that blocks its thread in the kernel may block the pool.
  *
  * For these attempts the process has one more thread, the keeper ("filch/keeper"), as long as it
- * has a pool with more than one worker. The keeper sleeps nearly always, and blocks all signals.
+ * has a pool with more than one worker. The keeper sleeps nearly always. It blocks all signals but
+ * that of filch_dump_on_signal (filch/trace.h).
  *
  * Threads of a pool have the blocked signals, the scheduling class and the nice value of the thread
  * that created the pool, as far as the process has the right to set them.
@@ -155,8 +156,8 @@ FILCH_API unsigned filch_pool_worker_count(const filch_pool *pool);
  * Returns 0, or
  *   -EINVAL      no pool, or no function
  *   -EOWNERDEAD  the caller is a task of this pool that has called fork(), and this is the child
- *   -EAGAIN      in the child of a fork(): the first thread of the pool cannot be started. Other
- *                errors of pthread_create are possible, too
+ *   -EAGAIN      in the child of a fork(): the first thread of the pool cannot be started, or the
+ *                keeper. Other errors of pthread_create are possible, too
  *   -ENOMEM      in on_start, before there is a stack to run the task on
  */
 FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);

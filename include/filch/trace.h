@@ -97,7 +97,7 @@ FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
  *
  * Returns 0, or an error, and then the signal that was chosen before stays:
  *   -EINVAL   no such signal, or one of SIGSEGV, SIGBUS, SIGFPE, SIGILL, and SIGURG (filch/io.h)
- *   -EAGAIN   the thread cannot be started
+ *   -EAGAIN   the keeper cannot be started
  *   -ENOMEM
  */
 FILCH_API int filch_dump_on_signal(int number);

@@ -30,8 +30,8 @@ static const unsigned thread_limits[LANE_COUNT] = {
     [FILCH_LANE_ANY] = 64, [FILCH_LANE_FILES] = 16, [FILCH_LANE_NAMES] = 8};
 
 /* If a thread cannot be started for a call, and the other threads are busy, the task tries again
- * after this time, then after twice that, up to a second. The busy threads may make calls that wait
- * for this one. */
+ * after this time. Each further failure doubles the time, up to a second. The task does not rely on
+ * the busy threads: their calls may wait for this one. */
 #define FIRST_RETRY_NS 1000000
 #define RETRY_DOUBLINGS 10
 
@@ -285,8 +285,8 @@ static uint64_t next_try_ns(const call *c, unsigned tries)
 }
 
 /* Wait until the call is done, the task is cancelled or the deadline passes. Returns the state of
- * the call at that time. CALL_QUEUED: it was removed from the queue, and its result is
- * the reason. */
+ * the call at that time. CALL_QUEUED: the call was removed from the queue, and its result
+ * is the reason. */
 static call_state wait_for_end(filch_frame *f, lane *l, call *c, uint64_t deadline_ns)
 {
     for (unsigned tries = 0;; tries += tries < RETRY_DOUBLINGS) {
@@ -332,7 +332,7 @@ int filch_blocking_until(filch_frame *f, filch_lane which, int (*fn)(void *arg),
     if (!fn || (unsigned)which >= LANE_COUNT)
         return -EINVAL;
     offload *o = filch_strand_can_leave(strand) ? get_offload(strand->pool) : NULL;
-    /* A plain thread may end. */
+    /* On a plain thread, fn may call pthread_exit. */
     if (!o)
         return f ? call_user(fn, arg) : fn(arg);
     if (filch_is_cancelled(f))

@@ -11,8 +11,8 @@
  *   - if it has a task of filch_fork that was not begun, or
  *   - if it is public: the join of a public task moves the split below it.
  *
- * The rule is checked whenever a frame is used. So if a called function has not joined a task, the
- * check finds that at the caller's next fork or join, or at the end of the caller's task.
+ * The rule is checked whenever a frame is used. A called function may not have joined a task. Then
+ * the check finds that at the caller's next fork or join, or at the end of the caller's task.
  */
 #include "fork/fork.h"
 #include "strand/notes.h"

@@ -28,8 +28,8 @@ enum { RINGS_UNKNOWN, RINGS_YES, RINGS_NO };
 static const char *const way_names[] = {
     [FILCH_IO_URING] = "uring", [FILCH_IO_EPOLL] = "epoll", [FILCH_IO_THREADS] = "threads"};
 
-/* Valgrind does not see what the kernel writes through a ring, and a program that sleeps in a ring
- * does not end on a signal there. */
+/* Valgrind does not see what the kernel writes through a ring. A program that sleeps in a ring does
+ * not end on a signal there. */
 static void choose_default_way(filch_io *io)
 {
     bool is_on_valgrind = filch_is_on_valgrind();

@@ -49,8 +49,8 @@ typedef struct filch_io {
 /* The part of this pool, made if need be; NULL: no memory. */
 filch_io *filch_io_get(filch_pool *pool);
 
-/* If a guest runs the strand (filch_run from outside), yield until a thread of the pool runs it: a
- * ring belongs to one thread, and a guest does not wait in epoll. */
+/* If a guest runs the strand (filch_run from outside), yield until a thread of the pool runs it. A
+ * ring belongs to one thread of the pool, and a guest does not wait in epoll. */
 void filch_io_move_to_thread(filch_frame *f, filch_strand *strand);
 
 /* The source for operations that start on this worker's thread, made if need be: its ring, or

@@ -2,14 +2,17 @@
 /*
  * C++ exceptions in tasks, in a program that has C++.
  *
- * The C++ runtime keeps two things for each thread: the exceptions that it handles (code inside a
- * `catch`), and the number of exceptions that are in flight (destructors that run because of one).
+ * The C++ runtime keeps two things for each thread:
+ *
+ *   - the exceptions that it handles, for code inside a `catch`;
+ *   - the number of exceptions that are in flight, while destructors run because of them.
+ *
  * But a task that waits inside a `catch` or a destructor leaves its thread, and other tasks run
- * there. So a strand takes its state with it when it leaves its stack, and a thread keeps its own
+ * there. So a strand takes this state with it when it leaves its stack. A thread keeps its own
  * state while it runs a strand. A new task starts with none.
  *
  * Where there are no exceptions, this costs a call of the runtime for each strand that a worker
- * enters, and writes nothing. In a program without C++ it costs a test of one variable.
+ * enters, and writes nothing. In a program without C++ it costs two tests of one variable.
  *
  * No exception may leave a task: strand/unwind.h.
  */
@@ -18,8 +21,8 @@
 
 #include "strand/strand.h"
 
-/* The address of the calling thread's state. Not `const`: a strand may be on another thread when it
- * asks again. */
+/* The address of the calling thread's state. Not __attribute__((const)): a strand may be on another
+ * thread at its next call. */
 typedef filch_exceptions *filch_exceptions_fn(void);
 
 /* NULL: there is no C++ in the program. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Notes of checked programs: objects on the stack of a strand that other threads will still use.
- * When the function that holds such an object has returned, the program is stopped: the other
- * threads would write to memory that is no longer theirs.
+ * If the function that holds such an object has returned, the library stops the program. Otherwise
+ * the other threads would write to memory that has another use by now.
  *
  * A note says where the object was passed to the library, and how to see whether it is still in
  * use. The notes are checked when a FILCH_TASK of a checked program returns, and at the end of the

@@ -84,7 +84,8 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *arg)
     return _URC_NO_REASON;
 }
 
-/* Write the name of the function that that one has called. */
+/* `context` belongs to a function with FILCH_STOP_UNWIND. Write the name of the function that this
+ * one has called. */
 static void name_callee(struct _Unwind_Context *context, bool is_exit, char *name, size_t bytes)
 {
     walk w = {.is_found = false};

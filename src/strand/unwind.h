@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of the user that end without returning stop the program, with a message that names
- * them: tasks, hooks, blocking calls, and whatever else the library calls.
+ * If a function of the user ends without returning, the library stops the program, with a message
+ * that names the function. Such functions are tasks, hooks, blocking calls and all others that the
+ * library calls. They can end so in two ways:
  *
  *   - pthread_exit or pthread_cancel ends the thread. A strand would be lost with it.
  *   - A C++ exception leaves the function. It would skip joins, of frames whose stolen children

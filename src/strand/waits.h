@@ -48,11 +48,11 @@ enum filch_waits {
         FILCH_WAITS_COUNT
 };
 
-/* An operation as an object: its code and its descriptor, in place of an address, since the
+/* An operation as an object: its code and its descriptor. An address would not do, since the
  * operation may be gone before an observer reads it. */
 #define filch_waits_operation(code, fd) ((const void *)((uintptr_t)(code) << 32 | (uint32_t)(fd)))
 
-/* In the words of filch/sync.h, for src/wait/sync and for a dump that names the holder. */
+/* Bits of `state` in filch_mutex and filch_rwlock: src/wait/sync sets them, a dump reads them. */
 #define FILCH_MUTEX_HELD ((uint32_t)1)
 #define FILCH_RWLOCK_WRITER ((uint32_t)1 << 30) /* the bits below count readers */
 

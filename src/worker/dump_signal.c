@@ -25,7 +25,7 @@
  * to the longest. */
 #define LOOK_NS 10000000
 #define LONGEST_LOOK_NS 1000000000
-/* After the last pool, wait no longer for the reader. */
+/* A keeper that ends waits no longer for the reader. */
 #define LAST_LOOK_NS 1000000000
 
 /* The choice. Under the lock. */
@@ -205,7 +205,7 @@ static void switch_off(void)
     filch_keeper_release();
 }
 
-/* After an error, the signal before is still in use. */
+/* After an error, the signal that was chosen before stays in use. */
 static int switch_to(int number)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};

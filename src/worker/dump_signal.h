@@ -7,8 +7,9 @@
  * The handler may interrupt a thread that holds any lock, so it only sets a flag and rings. If all
  * other threads block the signal, the keeper accepts it.
  *
- * The keeper has other things to do than to wait for the reader of stderr. So it dumps into memory,
- * and then writes as much as the reader takes, without blocking. No pool is visited meanwhile.
+ * The keeper does not wait for a slow reader of stderr: it also starts threads. So it dumps into
+ * memory. Then it writes as much as the reader takes, without blocking, again and again. While the
+ * keeper writes, it visits no pool: filch_pool_destroy does not wait for the reader.
  */
 #ifndef FILCH_WORKER_DUMP_SIGNAL_H
 #define FILCH_WORKER_DUMP_SIGNAL_H
@@ -24,7 +25,8 @@ void filch_dump_read_environment(void);
  * the keeper `is_ending`, this waits for the reader, but no longer than a second. */
 uint64_t filch_dump_serve(bool is_ending);
 
-/* In the child of a fork(). Returns whether a signal is chosen. */
+/* In the child of a fork(): drop what the parent has still to print. The choice of the signal
+ * stays: returns whether there is one. */
 bool filch_dump_forked(void);
 
 #endif

@@ -23,7 +23,7 @@ static filch_atomic_u32 stopping;
 static filch_lock lock;
 static pthread_t thread; /* valid if is_running */
 static bool is_running;
-static bool is_held;
+static bool is_held; /* by filch_keeper_hold */
 
 /* ---- the process ----------------------------------------------------------------------------- */
 
@@ -88,7 +88,7 @@ void filch_keeper_ring(void)
     filch_futex_wake(&bell, 1);
 }
 
-/* Returns when the next thread is to be started. */
+/* Returns when to visit the pools again: when the next start is to be tried. */
 static uint64_t visit_pools(void)
 {
     uint64_t next_ns = FILCH_NEVER_NS;

@@ -7,10 +7,10 @@
  * - It prints the dumps that a signal asks for (dump_signal.c). So a dump also comes if all workers
  *   block.
  *
- * It runs while there is a pool with more than one worker, or a signal for dumps. Otherwise it
- * sleeps on its bell:
+ * The keeper exists while there is a pool with more than one worker, or a signal for dumps. It
+ * sleeps on its bell, a futex word:
  *
- *     set a flag for the keeper, then ring        nap: note the bell, look at all flags, sleep
+ *     any thread: set a flag, then ring       the keeper: read the bell, look at all flags, sleep
  *
  * Edges
  *   rung         filch_keeper_ring -> serve
@@ -23,22 +23,25 @@
 
 #include <filch/pool.h>
 
-/* A pool is about to start its first thread: list it, and let the keeper run if there is need.
+/* List a pool that is about to start its first thread, and start the keeper if it is needed.
  * Returns 0, or an error of pthread_create like -EAGAIN; then the pool is not listed. */
 int filch_keeper_add(filch_pool *pool);
 
 /* The same for a pool that is listed already, and is being rebuilt in the child of a fork(). */
 int filch_keeper_adopt(filch_pool *pool);
 
-/* The pool's threads have ended. Waits while the keeper visits the pool. */
+/* Take a pool whose threads have ended off the list, and end the keeper if it is not needed any
+ * more. Waits while the keeper visits the pool. */
 void filch_keeper_remove(filch_pool *pool);
 
-/* If this is the child of a fork(), reset what the keeper, the list of pools and the choice of a
- * signal have inherited. The calls above do it themselves. */
+/* If this is the child of a fork(), reset what the keeper, the list of pools and the dumps on a
+ * signal have inherited. All calls here but filch_keeper_ring do it themselves. */
 void filch_keeper_enter_process(void);
 
-/* Let the keeper run, also if there is no pool; no longer. Returns 0 or an error, as above. */
+/* Start the keeper, and keep it, also if there is no pool. Returns 0 or an error, as above. */
 int filch_keeper_hold(void);
+
+/* From now on the keeper ends if no pool needs it. */
 void filch_keeper_release(void);
 
 /* Let the keeper look at its flags. From any thread, also in a signal handler. */

@@ -29,7 +29,8 @@ bool filch_listed_has_many(void);
  * next call begins again. */
 filch_pool *filch_listed_next(void);
 
-/* In the child of a fork(): the keeper and the holder of the lock were left behind. */
+/* In the child of a fork(): reset the lock and the visit. The keeper, and a thread that held the
+ * lock, exist only in the parent. */
 void filch_listed_forked(void);
 
 #endif

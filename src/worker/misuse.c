@@ -41,6 +41,6 @@ void filch_misuse_at_end(filch_strand *self, uintptr_t fn, bool may_return)
         filch_misuse("the child of a fork() returned from the task that had called fork(), instead "
                      "of ending by _exit or exec",
                      fn);
-    /* It looks at objects of the parent, which are in use for ever here. */
+    /* at_end looks at objects of the parent, which stay in use for ever here. */
     self->at_end = NULL;
 }

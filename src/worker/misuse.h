@@ -6,9 +6,9 @@
  * A task ends wrongly in four ways:
  *
  *   - It has not joined a task that was public. The first fork on a strand always publishes. So if
- *     a worker has begun a task that joins none of its forks, every build finds that. A task that
- *     another one called or joined is found only if a thief had asked for work. Pools with another
- *     deque are not checked: their strands have a split of 0.
+ *     a worker has begun a task that joins none of its forks, every build finds that. If another
+ *     task called or joined this task, a build finds it only if a thief had asked for work. Pools
+ *     with another deque are not checked: their strands have a split of 0.
  *   - It called fork(), and the child returned from it. The child has no other thread, and all
  *     other tasks belong to the parent.
  *   - It ended its thread, or a C++ exception left it: strand/unwind.h.

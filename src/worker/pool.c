@@ -151,8 +151,8 @@ free_workers:
     return -ENOMEM;
 }
 
-/* The states of a pool in a process. `alive` has the state; where the kernel does not clear it in
- * the child of a fork(), it has the process, too. */
+/* The states of a pool in a process. `alive` has the state. Where the kernel does not clear `alive`
+ * in the child of a fork(), the number of the process is added. */
 enum { PROCESS_FORKED, PROCESS_ALIVE, PROCESS_REBUILDING };
 
 static uint32_t here(const filch_pool *pool, uint32_t state)

@@ -23,8 +23,8 @@
 /* By the holder of the seat. Returns 0 or -errno. */
 static int start(filch_worker *worker)
 {
-    /* Set it before the thread starts: once it runs, it may give the seat back. The thread that
-     * destroys the pool takes the seat then, and reads this. */
+    /* Set this before the thread starts: a running thread may give the seat back. The thread that
+     * destroys the pool then takes the seat, and reads this. */
     worker->has_thread = true;
     int err = filch_fault(FILCH_FAULT_THREAD)
                   ? EAGAIN

@@ -110,7 +110,7 @@ struct filch_worker {
     uint64_t fair_ticks;
     unsigned fair_turns;
     unsigned rounds_to_clock; /* until the worker next reads the clock for a fair round */
-    uint64_t clock_ticks;     /* what it read last */
+    uint64_t clock_ticks;     /* the clock at the last reading */
     unsigned spin_halvings;   /* its spin time is 1 / 2^spin_halvings of the longest: spin.h */
     /* Loops: src/loop. */
     filch_pace_note paces[FILCH_PACE_NOTES];
@@ -168,7 +168,7 @@ struct filch_pool {
 
     /* fork(): worker/pool.c. */
     filch_atomic_u32 *alive; /* on a page of its own, which the kernel clears in a forked child */
-    bool tells_process;      /* the kernel does not clear it: `alive` has the process, too */
+    bool tells_process;      /* the kernel does not clear `alive`: it has the process, too */
     unsigned generation;     /* how often the pool was rebuilt in forked children */
 };
 
@@ -293,8 +293,9 @@ void filch_strand_resume(filch_strand *strand);
 
 /* ---- pool.c ---------------------------------------------------------------------------------- */
 
-/* In a forked child, rebuild the pool. Returns 0; -EOWNERDEAD: the caller is a task of it that
- * called fork(); or the error of pthread_create: the pool's first thread cannot be started. */
+/* In a forked child, rebuild the pool. Returns 0, or
+ *   -EOWNERDEAD  the caller is a task of the pool that called fork()
+ *   an error of pthread_create, for the pool's first thread or the keeper */
 int filch_pool_check(filch_pool *pool);
 
 /* Was the pool created, or rebuilt, in this process? */

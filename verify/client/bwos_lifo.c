@@ -6,8 +6,8 @@
  * 2*3 means three blocks of two entries. With two blocks, the owner is back at the first after a
  * few calls. With one entry per block, every call crosses from block to block.
  *
- * A request changes what the owner does, in many ways. So the scripts of two thieves are longer for
- * silent ones, which make no request; requests of before are in the states that they begin in.
+ * A request changes what the owner does, in many ways. Silent thieves make no request, so two of
+ * them can have longer scripts. Some states that they begin in have a request from before.
  */
 #define DEQUE bwos_lifo
 #define DEQUE_HEADER <filch/deque/bwos_lifo.h>
