@@ -46,6 +46,15 @@
 
 enum { BLOCK = 65536, LINGER_MS = 2000, COMPUTE_MAX_MS = 10000, SHORT_MS = 1000 };
 
+/* The most bytes that wait unsent in a socket. Without a limit the kernel takes 4 MB for a client
+ * that reads nothing: many such clients at once keep the worker copying, and others wait. Such a
+ * socket is writable again only after a third has gone, which takes a slow client longer than -t.
+ * With the limit, it is writable after one block has gone.
+ *
+ * The worker wakes up more often for a limited socket. So a client that takes FAST_BYTES in FAST_MS
+ * gets the kernel's default. */
+enum { UNSENT_BYTES = 2 * BLOCK, FAST_BYTES = 1 << 20, FAST_MS = 1000 };
+
 static struct {
     int root, listener, signals;
     struct sockaddr_in address;
@@ -58,6 +67,7 @@ static struct {
 /* Lives on the stack of its task. Untouched pages cost nothing. */
 typedef struct connection {
     int fd;
+    bool is_fast;     /* the socket has the kernel's default for unsent bytes */
     http_place place; /* in the list of those that wait for a request */
     size_t in_bytes, out_bytes;
     http_request request;
@@ -244,10 +254,17 @@ static int open_file(filch_frame *f, char *path)
     return file;
 }
 
+static int limit_unsent(int fd, int bytes)
+{
+    return setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
+
 /* Send the file; its first block goes out with the head. */
 static int send_file(filch_frame *f, connection *c, int file, uint64_t offset, uint64_t bytes)
 {
+    uint64_t fast_ns = filch_after_ms(FAST_MS), fast_offset = offset + FAST_BYTES;
     int err = 0;
+
     do {
         size_t room = MIN(bytes, sizeof c->out - c->out_bytes);
         ssize_t got = room ? filch_pread(f, file, c->out + c->out_bytes, room, offset) : 0;
@@ -257,6 +274,8 @@ static int send_file(filch_frame *f, connection *c, int file, uint64_t offset, u
         offset += (uint64_t)got;
         bytes -= (uint64_t)got;
         err = flush(f, c);
+        if (!c->is_fast && offset >= fast_offset && filch_now_ns() < fast_ns)
+            c->is_fast = limit_unsent(c->fd, 0) == 0;
     } while (!err && bytes > 0);
     return err;
 }
@@ -398,6 +417,7 @@ static int serve(filch_frame *f, void *arg)
     int head, err = 0;
 
     c.fd = (int)(intptr_t)arg;
+    c.is_fast = false;
     c.place = (http_place){0};
     c.in_bytes = c.out_bytes = 0;
     while ((head = receive_head(f, &c)) != 0) {
@@ -547,8 +567,9 @@ static int listen_at(unsigned port)
     server.address = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     server.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
-               sizeof one); /* accepted connections inherit it */
+    /* Accepted connections inherit these two. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    limit_unsent(fd, UNSENT_BYTES);
     if (bind(fd, (struct sockaddr *)&server.address, length) || listen(fd, 4096) ||
         getsockname(fd, (struct sockaddr *)&server.address, &length))
         return -1;
