@@ -47,6 +47,7 @@
 typedef struct place {
     filch_op *waiting; /* operations, the oldest first */
     uint32_t tries;
+    bool is_known; /* epoll has this descriptor, or had it until it was closed */
 } place;
 
 struct filch_epoll {
@@ -77,7 +78,7 @@ static uint32_t epoll_events(unsigned poll_events)
  * nothing: the last of them arms it when it ends. */
 static int arm(filch_epoll *epoll, int fd)
 {
-    const place *p = &epoll->places[fd];
+    place *p = &epoll->places[fd];
     struct epoll_event event = {.events = EPOLLONESHOT, .data.u64 = (uint64_t)fd};
 
     if (p->tries > 0)
@@ -88,7 +89,10 @@ static int arm(filch_epoll *epoll, int fd)
         return 0;
     if (errno != ENOENT)
         return -errno;
-    return epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+    if (epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fd, &event))
+        return -errno;
+    p->is_known = true;
+    return 0;
 }
 
 /* Under the lock. */
@@ -216,6 +220,22 @@ static filch_op *take_of(filch_epoll *epoll, filch_op **at, int fd, filch_op *ta
     return taken;
 }
 
+/* Under the lock. */
+static void remove_descriptor(filch_epoll *epoll, int fd)
+{
+    if ((size_t)fd >= epoll->place_count || !epoll->places[fd].is_known)
+        return;
+    epoll->places[fd].is_known = false;
+    epoll_ctl(epoll->fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+void filch_epoll_remove(filch_epoll *epoll, int fd)
+{
+    filch_lock_acquire(&epoll->lock);
+    remove_descriptor(epoll, fd);
+    filch_lock_release(&epoll->lock);
+}
+
 void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
 {
     FILCH_ENDED(ended);
@@ -230,9 +250,7 @@ void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel)
         taken = take_of(epoll, &epoll->places[cancel->fd].waiting, cancel->fd, NULL);
     for (size_t i = 0; i < epoll->place_count && epoll->splice_count > 0; i++)
         taken = take_of(epoll, &epoll->places[i].waiting, cancel->fd, taken);
-    /* If the file has another descriptor, epoll would go on watching it, and report its events
-     * under this number. That may be another file soon. */
-    epoll_ctl(epoll->fd, EPOLL_CTL_DEL, cancel->fd, NULL);
+    remove_descriptor(epoll, cancel->fd);
     bool has_to_wait = is_known && epoll->places[cancel->fd].tries > 0;
     cancel->next = epoll->closers;
     if (has_to_wait)

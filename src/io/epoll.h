@@ -27,6 +27,13 @@ void filch_epoll_cancel(filch_epoll *epoll, filch_op *op);
  * on that descriptor. */
 void filch_epoll_cancel_all(filch_epoll *epoll, filch_op *cancel);
 
+/* Remove a descriptor on which no operation is in flight, before it is closed. Otherwise
+ *   - epoll might go on watching the file, if it has another descriptor, and report its events
+ *     under this number, which may be another file soon;
+ *   - a thread in epoll_wait may hold the file for a moment. If the close falls into this moment,
+ *     the kernel releases the file only at the thread's next event, so a peer gets no end. */
+void filch_epoll_remove(filch_epoll *epoll, int fd);
+
 /* Between these two calls filch_close waits, while the caller tries the operation or makes its
  * system call. Begin returns 0; -ECANCELED: a descriptor was closed; or -errno. */
 int filch_epoll_begin_try(filch_epoll *epoll, const filch_op *op);

@@ -198,15 +198,18 @@ void filch_io_cancel_all(filch_frame *f, filch_io *io, int fd)
     /* relaxed: as in filch_io_count. */
     filch_store_relaxed(&known->is_socket, 0);
     filch_store_relaxed(&known->where, FILCH_WHERE_UNKNOWN);
-    if (filch_load_relaxed(&known->in_flight) == 0)
-        return;
-    /* relaxed: as in filch_io_closings. */
-    filch_fetch_add_relaxed(&known->closings, 1);
-    filch_frame *shield = filch_shield(f);
     filch_lock_acquire(&io->lock);
     filch_uring *ring = io->rings;
     filch_epoll *epoll = io->epoll;
     filch_lock_release(&io->lock);
+    if (filch_load_relaxed(&known->in_flight) == 0) {
+        if (epoll)
+            filch_epoll_remove(epoll, fd);
+        return;
+    }
+    /* relaxed: as in filch_io_closings. */
+    filch_fetch_add_relaxed(&known->closings, 1);
+    filch_frame *shield = filch_shield(f);
     /* relaxed: as in filch_io_count. */
     unsigned last =
         filch_load_relaxed(&known->splices) > 0 ? FILCH_URING_ALLS : FILCH_URING_SPLICES;
