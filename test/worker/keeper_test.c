@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The keeper: starts that fail are tried again, for every pool and in every process; nothing makes
- * the keeper block, and its end leaves no lock behind.
+ * The keeper: starts that fail are tried again, for every pool; nothing makes the keeper block, and
+ * its end leaves no lock behind. keeper_fork_test.c has the children of fork().
  */
-#include "fault_support.h"
+#include "keeper_support.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,41 +11,10 @@
 #include <filch/task.h>
 #include <filch/trace.h>
 #include <sched.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "worker/worker.h"
-
-static void in_child(void (*fn)(void *), void *arg)
-{
-    ended c = run_in_child(fn, arg);
-
-    watchdog_kick();
-    assert_exit_code(&c, 0);
-}
-
-static filch_pool *pool_of(unsigned workers)
-{
-    filch_options options = {.size = sizeof options, .workers = workers};
-    filch_pool *pool;
-
-    CHECK(filch_pool_create(&pool, &options) == 0);
-    watchdog_watch(pool);
-    return pool;
-}
-
-static unsigned thread_count(void)
-{
-    char line[256];
-    unsigned count = 0;
-    FILE *status = fopen("/proc/thread-self/status", "r");
-
-    while (fgets(line, sizeof line, status) && sscanf(line, "Threads: %u", &count) != 1)
-        ;
-    fclose(status);
-    return count;
-}
 
 static void fill(int fd)
 {
@@ -56,30 +25,6 @@ static void fill(int fd)
     while (write(fd, &byte, 1) == 1)
         ;
     CHECK(errno == EAGAIN && fcntl(fd, F_SETFL, flags) == 0);
-}
-
-/* ---- what a task that blocks its thread waits for -------------------------------------------- */
-
-static latch has_run;
-
-static void let_go(filch_frame *f TEST_UNUSED, void *arg TEST_UNUSED)
-{
-    latch_open(&has_run);
-}
-
-/* The next start fails. Only the keeper can start the thread that the other task needs. */
-static void keep_thread(filch_frame *f TEST_UNUSED, void *arg)
-{
-    fail_between(FILCH_FAULT_THREAD, 0, 0);
-    CHECK(filch_submit(arg, let_go, NULL) == 0);
-    latch_wait(&has_run);
-}
-
-static void need_keeper(filch_pool *pool)
-{
-    latch_init(&has_run, 1);
-    CHECK(filch_submit(pool, keep_thread, pool) == 0);
-    CHECK(filch_pool_wait(pool) == 0);
 }
 
 /* ---- forks while a start is put off ---------------------------------------------------------- */
@@ -137,83 +82,6 @@ static void fail_for_long(void *arg TEST_UNUSED)
 TEST(without_work_the_next_failure_is_the_first_again)
 {
     in_child(fail_for_long, NULL);
-}
-
-/* ---- processes ------------------------------------------------------------------------------- */
-
-static void end_as(pid_t child)
-{
-    int status;
-
-    CHECK(child > 0 && waitpid(child, &status, 0) == child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
-
-static void use_in_grandchild(filch_pool *pool)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    CHECK(getpid() == 1);
-    need_keeper(pool);
-    CHECK(filch_pool_destroy(pool) == 0);
-    CHECK(thread_count() == 1);
-    _exit(0);
-}
-
-#define EXIT_NO_NAMESPACE 77
-
-/* A process and its child, which both have the number 1, each in a PID namespace of its own. */
-static void have_the_same_number(void *arg TEST_UNUSED)
-{
-    if (unshare(CLONE_NEWUSER | CLONE_NEWPID))
-        _exit(EXIT_NO_NAMESPACE);
-    pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        filch_pool *pool = pool_of(2);
-        need_keeper(pool);
-        CHECK(getpid() == 1 && unshare(CLONE_NEWPID) == 0);
-        pid_t grandchild = fork();
-        if (grandchild == 0)
-            use_in_grandchild(pool);
-        end_as(grandchild);
-        CHECK(filch_pool_destroy(pool) == 0);
-        _exit(0);
-    }
-    end_as(child);
-}
-
-TEST(a_child_with_the_number_of_its_parent_has_a_keeper_of_its_own)
-{
-    ended c = run_in_child(have_the_same_number, NULL);
-
-    if (WIFEXITED(c.status) && WEXITSTATUS(c.status) == EXIT_NO_NAMESPACE)
-        skip();
-    assert_exit_code(&c, 0);
-}
-
-/* The parent's pool, which the child does not use, would need a keeper. */
-static void use_another_in_child(void *arg TEST_UNUSED)
-{
-    filch_pool *unused = pool_of(2);
-    counter c = {0};
-    pid_t child = fork();
-
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        fail_between(FILCH_FAULT_THREAD, 1, NEVER);
-        filch_pool *pool = pool_of(1);
-        CHECK(filch_run(pool, count_one, &c) == 0);
-        CHECK(filch_pool_destroy(pool) == 0);
-        CHECK(thread_count() == 1);
-        _exit(0);
-    }
-    end_as(child);
-    CHECK(filch_pool_destroy(unused) == 0);
-}
-
-TEST(a_pool_that_a_child_does_not_use_needs_no_keeper_there)
-{
-    in_child(use_another_in_child, NULL);
 }
 
 /* ---- threads that are cancelled -------------------------------------------------------------- */
@@ -572,8 +440,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_forked_while_starts_are_put_off_are_stolen_later),
         cmocka_unit_test(without_work_the_next_failure_is_the_first_again),
-        cmocka_unit_test(a_child_with_the_number_of_its_parent_has_a_keeper_of_its_own),
-        cmocka_unit_test(a_pool_that_a_child_does_not_use_needs_no_keeper_there),
         cmocka_unit_test(a_cancelled_thread_leaves_no_lock_behind),
         cmocka_unit_test(a_thread_that_the_keeper_starts_is_scheduled_like_the_pools_creator),
         cmocka_unit_test(a_thread_for_blocking_calls_blocks_the_signals_of_the_pools_creator),

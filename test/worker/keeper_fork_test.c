@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The keeper in the child of a fork(): a process has one exactly if it needs one.
+ */
+#include "keeper_support.h"
+
+#include <filch/trace.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* A request for dumps starts the keeper, unless it runs. SIGUSR1 stays the signal for dumps. */
+static bool has_keeper(void)
+{
+    fail_never();
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    return times_asked(FILCH_FAULT_THREAD) == 0;
+}
+
+static void end_as(pid_t child)
+{
+    int status;
+
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void use_in_grandchild(filch_pool *pool)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    CHECK(getpid() == 1);
+    need_keeper(pool);
+    CHECK(filch_pool_destroy(pool) == 0);
+    CHECK(!has_keeper());
+    _exit(0);
+}
+
+#define EXIT_NO_NAMESPACE 77
+
+/* A process and its child, which both have the number 1, each in a PID namespace of its own. */
+static void have_the_same_number(void *arg TEST_UNUSED)
+{
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID))
+        _exit(EXIT_NO_NAMESPACE);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        filch_pool *pool = pool_of(2);
+        need_keeper(pool);
+        CHECK(getpid() == 1 && unshare(CLONE_NEWPID) == 0);
+        pid_t grandchild = fork();
+        if (grandchild == 0)
+            use_in_grandchild(pool);
+        end_as(grandchild);
+        CHECK(filch_pool_destroy(pool) == 0);
+        _exit(0);
+    }
+    end_as(child);
+}
+
+TEST(a_child_with_the_number_of_its_parent_has_a_keeper_of_its_own)
+{
+    ended c = run_in_child(have_the_same_number, NULL);
+
+    if (WIFEXITED(c.status) && WEXITSTATUS(c.status) == EXIT_NO_NAMESPACE)
+        skip();
+    assert_exit_code(&c, 0);
+}
+
+/* The parent's pool, which the child does not use, would need a keeper. */
+static void use_another_in_child(void *arg TEST_UNUSED)
+{
+    filch_pool *unused = pool_of(2);
+    counter c = {0};
+    pid_t child = fork();
+
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        fail_between(FILCH_FAULT_THREAD, 1, NEVER);
+        filch_pool *pool = pool_of(1);
+        CHECK(filch_run(pool, count_one, &c) == 0);
+        CHECK(filch_pool_destroy(pool) == 0);
+        CHECK(!has_keeper());
+        _exit(0);
+    }
+    end_as(child);
+    CHECK(filch_pool_destroy(unused) == 0);
+}
+
+TEST(a_pool_that_a_child_does_not_use_needs_no_keeper_there)
+{
+    in_child(use_another_in_child, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_with_the_number_of_its_parent_has_a_keeper_of_its_own),
+        cmocka_unit_test(a_pool_that_a_child_does_not_use_needs_no_keeper_there),
+    };
+    fail_never();
+    return cmocka_run_group_tests_name("keeper_fork", tests, watchdog_start, watchdog_stop);
+}
