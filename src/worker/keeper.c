@@ -152,6 +152,8 @@ static int start(void)
     return -err;
 }
 
+/* A pool that a thread rebuilds counts: this thread counts on the keeper that it found or started
+ * (filch_keeper_adopt). */
 static bool is_needed(void)
 {
     return is_held || filch_listed_has_many();

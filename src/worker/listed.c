@@ -59,7 +59,7 @@ bool filch_listed_has_many(void)
 {
     filch_lock_acquire(&lock);
     filch_pool *pool = next_of(&first);
-    while (pool && (pool->worker_count < 2 || !filch_pool_is_alive(pool)))
+    while (pool && (pool->worker_count < 2 || !filch_pool_is_used(pool)))
         pool = next_of(&pool->listed_next);
     filch_lock_release(&lock);
     return pool != NULL;

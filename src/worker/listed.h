@@ -21,8 +21,8 @@ void filch_listed_add(filch_pool *pool);
 /* Waits while the keeper visits the pool. */
 void filch_listed_remove(filch_pool *pool);
 
-/* Does this process use a pool with more than one worker? In the child of a fork(), pools of the
- * parent do not count before their first use. */
+/* Does this process use a pool with more than one worker? In the child of a fork(), a pool of
+ * the parent counts from when a thread begins to rebuild it. */
 bool filch_listed_has_many(void);
 
 /* By the keeper: end the visit of one pool and begin the next. NULL: all have been visited, and the

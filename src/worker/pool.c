@@ -288,6 +288,14 @@ bool filch_pool_is_alive(const filch_pool *pool)
     return filch_load_acquire(pool->alive) == here(pool, PROCESS_ALIVE);
 }
 
+bool filch_pool_is_used(const filch_pool *pool)
+{
+    /* relaxed: the keeper's lock carries REBUILDING. It is held here, and filch_keeper_adopt takes
+     * it after the store. */
+    uint32_t seen = filch_load_relaxed(pool->alive);
+    return seen == here(pool, PROCESS_ALIVE) || seen == here(pool, PROCESS_REBUILDING);
+}
+
 int filch_pool_check(filch_pool *pool)
 {
     for (;;) {

@@ -301,6 +301,9 @@ int filch_pool_check(filch_pool *pool);
 /* Was the pool created, or rebuilt, in this process? */
 bool filch_pool_is_alive(const filch_pool *pool);
 
+/* Is the pool alive, or is a thread rebuilding it? */
+bool filch_pool_is_used(const filch_pool *pool);
+
 /* After a push of a seat: tell filch_pool_destroy, if it waits for seats. */
 void filch_pool_gave_seat(filch_pool *pool);
 

@@ -91,11 +91,82 @@ TEST(a_pool_that_a_child_does_not_use_needs_no_keeper_there)
     in_child(use_another_in_child, NULL);
 }
 
+/* ---- pools that are rebuilt ------------------------------------------------------------------ */
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
+                          void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
+                          void *arg);
+
+/* The calling thread makes this call once, before it creates a thread. */
+static _Thread_local void (*before_create)(void);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
+                          void *arg)
+{
+    void (*call)(void) = before_create;
+
+    before_create = NULL;
+    if (call)
+        call();
+    return __real_pthread_create(thread, attr, main, arg);
+}
+
+static latch is_rebuilding, is_other_gone;
+
+static void await_end_of_other(void)
+{
+    latch_open(&is_rebuilding);
+    latch_wait(&is_other_gone);
+}
+
+static void *rebuild_slowly(void *pool)
+{
+    counter c = {0};
+
+    before_create = await_end_of_other;
+    CHECK(filch_run(pool, count_one, &c) == 0);
+    return NULL;
+}
+
+/* The keeper runs for another pool, which is destroyed while a thread rebuilds this one. */
+static void destroy_while_rebuilding(void *arg TEST_UNUSED)
+{
+    filch_pool *pool = pool_of(2), *other = pool_of(2);
+    pid_t child = fork();
+
+    if (child == 0) {
+        pthread_t thread;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        latch_init(&is_rebuilding, 1);
+        latch_init(&is_other_gone, 1);
+        need_keeper(other);
+        CHECK(pthread_create(&thread, NULL, rebuild_slowly, pool) == 0);
+        latch_wait(&is_rebuilding);
+        CHECK(filch_pool_destroy(other) == 0);
+        latch_open(&is_other_gone);
+        CHECK(pthread_join(thread, NULL) == 0);
+        CHECK(has_keeper());
+        CHECK(filch_dump_on_signal(0) == 0);
+        need_keeper(pool);
+        CHECK(filch_pool_destroy(pool) == 0);
+        _exit(0);
+    }
+    end_as(child);
+    CHECK(filch_pool_destroy(pool) == 0 && filch_pool_destroy(other) == 0);
+}
+
+TEST(a_rebuilt_pool_keeps_the_keeper_of_a_pool_that_was_destroyed_meanwhile)
+{
+    in_child(destroy_while_rebuilding, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_with_the_number_of_its_parent_has_a_keeper_of_its_own),
         cmocka_unit_test(a_pool_that_a_child_does_not_use_needs_no_keeper_there),
+        cmocka_unit_test(a_rebuilt_pool_keeps_the_keeper_of_a_pool_that_was_destroyed_meanwhile),
     };
     fail_never();
     return cmocka_run_group_tests_name("keeper_fork", tests, watchdog_start, watchdog_stop);
