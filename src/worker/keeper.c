@@ -188,11 +188,11 @@ int filch_keeper_add(filch_pool *pool)
     return err;
 }
 
-int filch_keeper_adopt(filch_pool *pool)
+int filch_keeper_adopt(void)
 {
     filch_keeper_enter_process();
     filch_lock_acquire(&lock);
-    int err = is_running || pool->worker_count < 2 ? 0 : start();
+    int err = start_if_needed();
     filch_lock_release(&lock);
     return err;
 }

@@ -27,8 +27,9 @@
  * Returns 0, or an error of pthread_create like -EAGAIN; then the pool is not listed. */
 int filch_keeper_add(filch_pool *pool);
 
-/* The same for a pool that is listed already, and is being rebuilt in the child of a fork(). */
-int filch_keeper_adopt(filch_pool *pool);
+/* Start the keeper if it is needed. The caller has marked a pool that it rebuilds in the child of a
+ * fork(). Returns 0 or an error, as above. */
+int filch_keeper_adopt(void);
 
 /* Take a pool whose threads have ended off the list, and end the keeper if it is not needed any
  * more. Waits while the keeper visits the pool. */

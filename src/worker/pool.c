@@ -313,7 +313,7 @@ int filch_pool_check(filch_pool *pool)
         if (!filch_cas_acq_rel(pool->alive, &seen, here(pool, PROCESS_REBUILDING)))
             continue;
         rebuild(pool);
-        int err = filch_keeper_adopt(pool);
+        int err = filch_keeper_adopt();
         if (!err)
             err = filch_pool_start_first(pool);
         /* release [rebuilt]. After an error the next call tries again. */

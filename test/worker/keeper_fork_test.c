@@ -91,6 +91,31 @@ TEST(a_pool_that_a_child_does_not_use_needs_no_keeper_there)
     in_child(use_another_in_child, NULL);
 }
 
+/* The child inherits the choice of the signal (filch/trace.h). */
+static void dump_in_child(void *arg TEST_UNUSED)
+{
+    filch_pool *pool = pool_of(1);
+    counter c = {0};
+
+    CHECK(filch_dump_on_signal(SIGUSR1) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        CHECK(filch_run(pool, count_one, &c) == 0);
+        CHECK(has_keeper());
+        CHECK(filch_pool_destroy(pool) == 0);
+        _exit(0);
+    }
+    end_as(child);
+    CHECK(filch_dump_on_signal(0) == 0);
+    CHECK(filch_pool_destroy(pool) == 0);
+}
+
+TEST(a_child_with_one_worker_has_a_keeper_if_a_signal_is_chosen_for_dumps)
+{
+    in_child(dump_in_child, NULL);
+}
+
 /* ---- pools that are rebuilt ------------------------------------------------------------------ */
 
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*main)(void *),
@@ -166,6 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_child_with_the_number_of_its_parent_has_a_keeper_of_its_own),
         cmocka_unit_test(a_pool_that_a_child_does_not_use_needs_no_keeper_there),
+        cmocka_unit_test(a_child_with_one_worker_has_a_keeper_if_a_signal_is_chosen_for_dumps),
         cmocka_unit_test(a_rebuilt_pool_keeps_the_keeper_of_a_pool_that_was_destroyed_meanwhile),
     };
     fail_never();
