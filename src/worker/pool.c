@@ -312,12 +312,14 @@ int filch_pool_check(filch_pool *pool)
         /* acq_rel [rebuilt] */
         if (!filch_cas_acq_rel(pool->alive, &seen, here(pool, PROCESS_REBUILDING)))
             continue;
+        int cancelling = filch_cancel_disable();
         rebuild(pool);
         int err = filch_keeper_adopt();
         if (!err)
             err = filch_pool_start_first(pool);
         /* release [rebuilt]. After an error the next call tries again. */
         filch_store_release(pool->alive, here(pool, err ? PROCESS_FORKED : PROCESS_ALIVE));
+        filch_cancel_restore(cancelling);
         return err;
     }
 }

@@ -4,6 +4,8 @@
  */
 #include "pool_support.h"
 
+#include <filch/io.h>
+
 /* ThreadSanitizer confuses the threads that the child starts with those it did not inherit. The
  * emulator fails one of its own assertions. */
 static void skip_with_tsan(void)
@@ -265,6 +267,66 @@ TEST(children_of_a_busy_process_neither_hang_nor_disturb_it)
     }
 }
 
+/* ---- threads that are cancelled -------------------------------------------------------------- */
+
+/* So that the pool has descriptors of its own. */
+static void wait_for_byte(filch_frame *f, void *arg)
+{
+    int *ends = arg;
+    char byte;
+    filch_op op = filch_op_read(ends[0], &byte, 1);
+
+    CHECK(filch_op_start(f, &op) == 0);
+    CHECK(filch_write(f, ends[1], "x", 1) == 1);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 1);
+}
+
+static filch_pool *inherited_pool;
+
+/* Nothing but the rebuilding of the pool could be cancelled here. */
+static void *submit_while_cancelled(void *count)
+{
+    CHECK(pthread_cancel(pthread_self()) == 0);
+    CHECK(filch_submit(inherited_pool, count_one, count) == 0);
+    counter_add(count, 1);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void rebuild_while_cancelled(void *arg TEST_UNUSED)
+{
+    counter c = {0};
+    pthread_t thread;
+    void *result;
+
+    CHECK(pthread_create(&thread, NULL, submit_while_cancelled, &c) == 0);
+    CHECK(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+    CHECK(counter_get(&c) > 0);
+    CHECK(filch_pool_wait(inherited_pool) == 0);
+    CHECK(counter_get(&c) == 2);
+    use_inherited(inherited_pool);
+}
+
+TEST(a_cancelled_thread_rebuilds_the_pool_first)
+{
+    skip_with_tsan();
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    FOR_EACH_COUNT(workers)
+    {
+        inherited_pool = watched_pool_of(workers);
+        assert_int_equal(filch_run(inherited_pool, wait_for_byte, ends), 0);
+
+        ended c = run_in_child(rebuild_while_cancelled, NULL);
+
+        assert_exit_code(&c, 0);
+        watched_pool_destroy(inherited_pool);
+    }
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* ---- scopes ---------------------------------------------------------------------------------- */
 
 static int count_in_scope(filch_frame *f, void *arg)
@@ -406,6 +468,7 @@ int main(void)
         cmocka_unit_test(the_child_of_a_task_that_forked_may_return_and_use_the_pool),
         cmocka_unit_test(the_child_of_a_fork_may_use_strands_that_were_in_use),
         cmocka_unit_test(children_of_a_busy_process_neither_hang_nor_disturb_it),
+        cmocka_unit_test(a_cancelled_thread_rebuilds_the_pool_first),
         cmocka_unit_test(the_child_of_a_fork_may_open_a_scope_in_the_pool_it_inherited),
         cmocka_unit_test(the_child_of_a_fork_gets_an_error_from_a_scope_of_its_parent),
         cmocka_unit_test(the_child_of_a_task_that_forked_has_no_scopes),
