@@ -197,6 +197,14 @@ int filch_keeper_adopt(void)
     return err;
 }
 
+void filch_keeper_disown(void)
+{
+    filch_keeper_enter_process();
+    filch_lock_acquire(&lock);
+    stop_if_unneeded();
+    filch_lock_release(&lock);
+}
+
 void filch_keeper_remove(filch_pool *pool)
 {
     filch_keeper_enter_process();

@@ -31,6 +31,9 @@ int filch_keeper_add(filch_pool *pool);
  * fork(). Returns 0 or an error, as above. */
 int filch_keeper_adopt(void);
 
+/* The pool was not rebuilt: end the keeper if it is not needed any more. */
+void filch_keeper_disown(void);
+
 /* Take a pool whose threads have ended off the list, and end the keeper if it is not needed any
  * more. Waits while the keeper visits the pool. */
 void filch_keeper_remove(filch_pool *pool);

@@ -319,6 +319,8 @@ int filch_pool_check(filch_pool *pool)
             err = filch_pool_start_first(pool);
         /* release [rebuilt]. After an error the next call tries again. */
         filch_store_release(pool->alive, here(pool, err ? PROCESS_FORKED : PROCESS_ALIVE));
+        if (err)
+            filch_keeper_disown();
         filch_cancel_restore(cancelling);
         return err;
     }

@@ -186,6 +186,32 @@ TEST(a_rebuilt_pool_keeps_the_keeper_of_a_pool_that_was_destroyed_meanwhile)
     in_child(destroy_while_rebuilding, NULL);
 }
 
+/* In the child, the keeper starts, and the first thread of the pool does not. */
+static void rebuild_in_vain(void *arg TEST_UNUSED)
+{
+    filch_pool *pool = pool_of(2);
+    counter c = {0};
+    pid_t child = fork();
+
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        fail_between(FILCH_FAULT_THREAD, 1, 1);
+        CHECK(filch_run(pool, count_one, &c) == -EAGAIN);
+        CHECK(!has_keeper());
+        CHECK(filch_dump_on_signal(0) == 0);
+        need_keeper(pool);
+        CHECK(filch_pool_destroy(pool) == 0);
+        _exit(0);
+    }
+    end_as(child);
+    CHECK(filch_pool_destroy(pool) == 0);
+}
+
+TEST(a_pool_that_could_not_be_rebuilt_leaves_no_keeper)
+{
+    in_child(rebuild_in_vain, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +219,7 @@ int main(void)
         cmocka_unit_test(a_pool_that_a_child_does_not_use_needs_no_keeper_there),
         cmocka_unit_test(a_child_with_one_worker_has_a_keeper_if_a_signal_is_chosen_for_dumps),
         cmocka_unit_test(a_rebuilt_pool_keeps_the_keeper_of_a_pool_that_was_destroyed_meanwhile),
+        cmocka_unit_test(a_pool_that_could_not_be_rebuilt_leaves_no_keeper),
     };
     fail_never();
     return cmocka_run_group_tests_name("keeper_fork", tests, watchdog_start, watchdog_stop);
