@@ -92,8 +92,9 @@ FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
  * The keeper and the handler stay until the process ends. So dlclose does not unload libfilch.so.
  * Code that is linked with libfilch.a must call this with 0 before dlclose unloads it.
  *
- * With 0 the previous handler is restored, and the keeper ends unless a pool needs it. If the
- * reader of the standard error has stopped reading, the end of the keeper takes up to a second.
+ * With 0 the previous handler is restored, and the keeper ends unless a pool needs it. From then on
+ * no dump begins, also if the signal came while the last dump was being written. If the reader of
+ * the standard error has stopped reading, the end of the keeper takes up to a second.
  *
  * Returns 0, or an error, and then the signal that was chosen before stays:
  *   -EINVAL   no such signal, or one of SIGSEGV, SIGBUS, SIGFPE, SIGILL, and SIGURG (filch/io.h)

@@ -203,6 +203,10 @@ static void switch_off(void)
     restore_handler();
     accept_signal(0);
     filch_keeper_release();
+    /* A keeper that ended while it wrote a dump has left the next request. relaxed: pthread_create
+     * carries it to the next keeper. For a keeper that goes on, it does not matter when it sees
+     * this. */
+    filch_store_relaxed(&wanted, 0);
 }
 
 /* After an error, the signal that was chosen before stays in use. */

@@ -333,14 +333,8 @@ TEST(a_terminal_that_takes_no_more_does_not_block_the_keeper)
 }
 
 /* A signal comes while the dump of the signal before waits for its reader. */
-static void dump_twice(void *arg TEST_UNUSED)
+static filch_pool *dump_during_a_dump(const int ends[2])
 {
-    static char text[1 << 18];
-    int ends[2], saved = dup(STDERR_FILENO);
-    size_t length = 0;
-    unsigned dumps = 0;
-
-    CHECK(pipe(ends) == 0);
     fill(ends[1]);
     CHECK(dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
     CHECK(filch_dump_on_signal(SIGUSR1) == 0);
@@ -350,16 +344,37 @@ static void dump_twice(void *arg TEST_UNUSED)
     need_keeper(pool);
     CHECK(raise(SIGUSR1) == 0);
     need_keeper(pool);
-    while (dumps < 2) {
+    return pool;
+}
+
+/* Read until so many dumps have come, or until the end of the pipe. Returns their number. */
+static unsigned read_dumps(int fd, unsigned most)
+{
+    static char text[1 << 18];
+    size_t length = 0;
+    unsigned dumps = 0;
+    ssize_t got = 1;
+
+    while (dumps < most && got > 0) {
         CHECK(length + 1 < sizeof text);
-        ssize_t got = read(ends[0], text + length, sizeof text - 1 - length);
-        CHECK(got > 0);
+        got = read(fd, text + length, sizeof text - 1 - length);
+        CHECK(got >= 0);
         length += (size_t)got;
         text[length] = '\0';
         dumps = 0;
         for (const char *at = text; (at = strstr(at, "end of the dump")); at++)
             dumps++;
     }
+    return dumps;
+}
+
+static void dump_twice(void *arg TEST_UNUSED)
+{
+    int ends[2], saved = dup(STDERR_FILENO);
+
+    CHECK(pipe(ends) == 0);
+    filch_pool *pool = dump_during_a_dump(ends);
+    CHECK(read_dumps(ends[0], 2) == 2);
     CHECK(filch_pool_destroy(pool) == 0);
     CHECK(filch_dump_on_signal(0) == 0);
     CHECK(dup2(saved, STDERR_FILENO) == STDERR_FILENO);
@@ -368,6 +383,26 @@ static void dump_twice(void *arg TEST_UNUSED)
 TEST(a_signal_during_a_dump_is_not_forgotten)
 {
     in_child(dump_twice, NULL);
+}
+
+/* The keeper stays for the pool. It has the first dump still to write, and looks for signals again
+ * before it ends. */
+static void switch_off_during_dump(void *arg TEST_UNUSED)
+{
+    int ends[2], saved = dup(STDERR_FILENO);
+
+    CHECK(pipe(ends) == 0);
+    filch_pool *pool = dump_during_a_dump(ends);
+    CHECK(filch_dump_on_signal(0) == 0);
+    CHECK(read_dumps(ends[0], 1) == 1);
+    CHECK(filch_pool_destroy(pool) == 0);
+    CHECK(dup2(saved, STDERR_FILENO) == STDERR_FILENO && close(ends[1]) == 0);
+    CHECK(read_dumps(ends[0], 1) == 0);
+}
+
+TEST(a_signal_during_a_dump_is_forgotten_when_dumps_are_switched_off)
+{
+    in_child(switch_off_during_dump, NULL);
 }
 
 /* ---- threads for blocking calls -------------------------------------------------------------- */
@@ -447,6 +482,7 @@ int main(void)
         cmocka_unit_test(the_keeper_has_stack_enough_for_a_dump),
         cmocka_unit_test(a_terminal_that_takes_no_more_does_not_block_the_keeper),
         cmocka_unit_test(a_signal_during_a_dump_is_not_forgotten),
+        cmocka_unit_test(a_signal_during_a_dump_is_forgotten_when_dumps_are_switched_off),
         cmocka_unit_test(a_call_gets_a_thread_though_an_older_one_took_the_thread_started_for_it),
     };
     fail_never();
