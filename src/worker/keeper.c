@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "worker/dump_signal.h"
 #include "worker/listed.h"
+#include "worker/overflow.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ static void reset(void)
     filch_lock_init(&lock);
     is_running = false;
     filch_listed_forked();
+    filch_overflow_forked();
     is_held = filch_dump_forked();
 }
 

@@ -38,8 +38,9 @@ void filch_keeper_disown(void);
  * more. Waits while the keeper visits the pool. */
 void filch_keeper_remove(filch_pool *pool);
 
-/* If this is the child of a fork(), reset what the keeper, the list of pools and the dumps on a
- * signal have inherited. All calls here but filch_keeper_ring do it themselves. */
+/* If this is the child of a fork(), reset what the keeper, the list of pools, the dumps on a signal
+ * and the reports of overflows have inherited. All calls here but filch_keeper_ring do it
+ * themselves. */
 void filch_keeper_enter_process(void);
 
 /* Start the keeper, and keep it, also if there is no pool. Returns 0 or an error, as above. */

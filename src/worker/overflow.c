@@ -3,6 +3,7 @@
 
 #include "base/lock.h"
 #include "base/memory.h"
+#include "worker/keeper.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -49,17 +50,51 @@ static void on_segv(int number, siginfo_t *info, void *ucontext)
     }
 }
 
+static bool is_ours(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) && action->sa_sigaction == on_segv;
+}
+
+static void note_previous(const struct sigaction *action)
+{
+    if (!is_ours(action))
+        previous = *action;
+}
+
+/* A fork() may come between any two steps. So `previous` is valid before our handler is there. If
+ * the child finds our handler although `is_installed` is false, it installs it once more. */
+static int install(void)
+{
+    struct sigaction action = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction current;
+
+    if (sigaction(SIGSEGV, NULL, &current))
+        return -errno;
+    note_previous(&current);
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGSEGV, &action, &current))
+        return -errno;
+    note_previous(&current);
+    is_installed = true;
+    return 0;
+}
+
+/* If another handler was installed since, it may call ours: then ours stays. */
+static void restore(void)
+{
+    struct sigaction current;
+
+    if (sigaction(SIGSEGV, NULL, &current) || !is_ours(&current))
+        return;
+    is_installed = false; /* first: see install */
+    is_installed = sigaction(SIGSEGV, &previous, NULL) != 0;
+}
+
 int filch_overflow_install(void)
 {
-    int err = 0;
-
+    filch_keeper_enter_process();
     filch_lock_acquire(&lock);
-    if (!is_installed) {
-        struct sigaction action = {.sa_sigaction = on_segv, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-        sigemptyset(&action.sa_mask);
-        err = sigaction(SIGSEGV, &action, &previous) ? -errno : 0;
-        is_installed = err == 0;
-    }
+    int err = is_installed ? 0 : install();
     user_count += err == 0;
     filch_lock_release(&lock);
     return err;
@@ -67,14 +102,15 @@ int filch_overflow_install(void)
 
 void filch_overflow_remove(void)
 {
-    struct sigaction current;
-
     filch_lock_acquire(&lock);
-    /* If another handler was installed since, it may call ours: then ours stays. */
-    if (--user_count == 0 && sigaction(SIGSEGV, NULL, &current) == 0 &&
-        (current.sa_flags & SA_SIGINFO) && current.sa_sigaction == on_segv)
-        is_installed = sigaction(SIGSEGV, &previous, NULL) != 0;
+    if (--user_count == 0)
+        restore();
     filch_lock_release(&lock);
+}
+
+void filch_overflow_forked(void)
+{
+    filch_lock_init(&lock);
 }
 
 void filch_overflow_enter(filch_overflow *overflow)

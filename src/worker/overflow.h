@@ -22,6 +22,9 @@ typedef struct filch_overflow {
 int filch_overflow_install(void);
 void filch_overflow_remove(void);
 
+/* In the child of a fork(): a thread that held the lock exists only in the parent. */
+void filch_overflow_forked(void);
+
 /* Give the calling thread a signal stack, and restore the previous one. */
 void filch_overflow_enter(filch_overflow *overflow);
 void filch_overflow_leave(filch_overflow *overflow);

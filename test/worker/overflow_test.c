@@ -207,6 +207,71 @@ TEST(the_handler_is_there_only_while_a_pool_asked_for_it)
     assert_exit_code(&c, 0);
 }
 
+/* ---- fork() ---------------------------------------------------------------------------------- */
+
+int __real_sigaction(int number, const struct sigaction *action, struct sigaction *before);
+int __wrap_sigaction(int number, const struct sigaction *action, struct sigaction *before);
+
+static bool is_held_up;
+static latch is_installing, may_install;
+
+/* The library calls this one. */
+int __wrap_sigaction(int number, const struct sigaction *action, struct sigaction *before)
+{
+    int err = __real_sigaction(number, action, before);
+
+    if (is_held_up && number == SIGSEGV && action) {
+        is_held_up = false;
+        latch_open(&is_installing);
+        latch_wait(&may_install);
+    }
+    return err;
+}
+
+static void *create_slowly(void *arg TEST_UNUSED)
+{
+    filch_options options = {.size = sizeof options, .workers = 1, .report_overflow = true};
+    filch_pool *pool;
+
+    CHECK(filch_pool_create(&pool, &options) == 0);
+    CHECK(filch_pool_destroy(pool) == 0);
+    return NULL;
+}
+
+/* The child overflows a stack. Another thread of its parent is installing the handler. */
+static void fork_while_installing(void *arg)
+{
+    pthread_t thread;
+    int status;
+
+    latch_init(&is_installing, 1);
+    latch_init(&may_install, 1);
+    is_held_up = true;
+    CHECK(pthread_create(&thread, NULL, create_slowly, NULL) == 0);
+    latch_wait(&is_installing);
+    pid_t child = fork();
+    if (child == 0) {
+        child_kick();
+        overflow_in_pool(arg);
+        _exit(0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    latch_open(&may_install);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+TEST(a_child_reports_an_overflow_once_though_its_parent_was_installing_the_handler)
+{
+    depth d = {1000, true, true, 0};
+
+    ended c = run_in_child(fork_while_installing, &d);
+
+    assert_exit_code(&c, 0);
+    assert_true(has_message(&c));
+    assert_null(strstr(strstr(c.text, "overflow") + 1, "overflow"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +281,8 @@ int main(void)
         cmocka_unit_test(a_handler_that_was_there_before_is_called_after_the_report),
         cmocka_unit_test(another_fault_is_not_called_an_overflow),
         cmocka_unit_test(the_handler_is_there_only_while_a_pool_asked_for_it),
+        cmocka_unit_test(
+            a_child_reports_an_overflow_once_though_its_parent_was_installing_the_handler),
     };
     return cmocka_run_group_tests_name("overflow", tests, watchdog_start, watchdog_stop);
 }
