@@ -26,6 +26,8 @@ static pthread_t thread; /* valid if is_running */
 static bool is_running;
 static bool is_held; /* by filch_keeper_hold */
 
+static FILCH_ATOMIC(filch_forget *) forget_above; /* of a higher layer, or NULL */
+
 /* ---- the process ----------------------------------------------------------------------------- */
 
 /*
@@ -56,6 +58,10 @@ static void reset(void)
     filch_listed_forked();
     filch_overflow_forked();
     is_held = filch_dump_forked();
+    /* relaxed: fork() carries it. */
+    filch_forget *forget = filch_load_relaxed(&forget_above);
+    if (forget)
+        forget();
 }
 
 void filch_keeper_enter_process(void)
@@ -79,6 +85,13 @@ void filch_keeper_enter_process(void)
         /* release [new-process] */
         filch_store_release(&process.word, is_wiped ? PROCESS_OWN : number | PROCESS_OWN);
     }
+}
+
+void filch_keeper_on_fork(filch_forget *forget)
+{
+    /* relaxed: fork() carries it. */
+    filch_store_relaxed(&forget_above, forget);
+    filch_keeper_enter_process();
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */

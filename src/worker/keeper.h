@@ -16,7 +16,8 @@
  *   rung         filch_keeper_ring -> serve
  *                carries the flags: put_off of a pool, `stopping`, and those of dump_signal.c.
  *   new-process  filch_keeper_enter_process -> filch_keeper_enter_process
- *                carries the reset of all that this folder shares between pools.
+ *                carries the reset of all that this folder shares between pools, and of what a
+ *                higher layer shares (filch_keeper_on_fork).
  */
 #ifndef FILCH_WORKER_KEEPER_H
 #define FILCH_WORKER_KEEPER_H
@@ -42,6 +43,11 @@ void filch_keeper_remove(filch_pool *pool);
  * and the reports of overflows have inherited. All calls here but filch_keeper_ring do it
  * themselves. */
 void filch_keeper_enter_process(void);
+
+/* The same. From now on, that reset includes `forget`, by which a higher layer resets what it has
+ * inherited. There is room for one such function. */
+typedef void filch_forget(void);
+void filch_keeper_on_fork(filch_forget *forget);
 
 /* Start the keeper, and keep it, also if there is no pool. Returns 0 or an error, as above. */
 int filch_keeper_hold(void);

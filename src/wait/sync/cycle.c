@@ -6,6 +6,8 @@
 
 #ifdef FILCH_DEBUG
 
+#include "worker/keeper.h"
+
 #include <stdio.h>
 
 static filch_lock all_lock;
@@ -51,11 +53,19 @@ static void print(const filch_lock_wait *first)
     } while (wait != first);
 }
 
+/* In the child of a fork(): the tasks in the list wait in the parent only. */
+static void forget_waits(void)
+{
+    filch_lock_init(&all_lock);
+    all = NULL;
+}
+
 void filch_lock_wait_begin(filch_lock_wait *wait, filch_strand *strand, filch_mutex *mutex)
 {
     *wait = (filch_lock_wait){.strand = strand, .mutex = mutex, .to = &all};
     if (!strand)
         return;
+    filch_keeper_on_fork(forget_waits);
     filch_lock_acquire(&all_lock);
     wait->next = all;
     if (all)

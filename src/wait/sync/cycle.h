@@ -10,7 +10,7 @@
  * All waits are in one list, under one lock. A mutex in the list cannot be freed, and a strand in
  * the list cannot unlock: so a circle that is found exists. Strands outside the list are only
  * compared, never read. Plain threads are not followed, nor are tasks that used
- * filch_mutex_try_lock.
+ * filch_mutex_try_lock. The child of a fork() begins with an empty list.
  *
  * In other builds, only the holder is stored.
  */
