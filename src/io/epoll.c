@@ -85,12 +85,10 @@ static int arm(filch_epoll *epoll, int fd)
         return 0;
     for (const filch_op *op = p->waiting; op; op = op->next)
         event.events |= epoll_events(filch_op_events(op));
-    if (epoll_ctl(epoll->fd, EPOLL_CTL_MOD, fd, &event) == 0)
-        return 0;
-    if (errno != ENOENT)
+    if (epoll_ctl(epoll->fd, EPOLL_CTL_MOD, fd, &event) &&
+        (errno != ENOENT || epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fd, &event)))
         return -errno;
-    if (epoll_ctl(epoll->fd, EPOLL_CTL_ADD, fd, &event))
-        return -errno;
+    /* Also after MOD: a close of another file with this number may have cleared it. */
     p->is_known = true;
     return 0;
 }

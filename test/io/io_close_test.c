@@ -317,6 +317,46 @@ TEST(a_close_removes_a_descriptor_from_epoll_on_which_no_operation_waits)
     on_pools(close_after_wait, NULL);
 }
 
+static void receive_byte(filch_frame *f, int fd, int peer)
+{
+    char byte;
+    filch_op op = filch_op_recv(fd, &byte, 1, 0);
+
+    CHECK(filch_op_start(f, &op) == 0);
+    CHECK(filch_send(f, peer, "a", 1, 0) == 1);
+    CHECK(filch_op_wait(f, &op, FILCH_NO_DEADLINE) == 1);
+}
+
+/* The number of a descriptor goes to another file, by dup2, and back to the first file, which a
+ * duplicate keeps open. So epoll has the first file under this number all the time. */
+static void close_after_detour(filch_frame *f, void *arg TEST_UNUSED)
+{
+    int pair[2];
+
+    open_pair(pair);
+    /* relaxed: for this thread. */
+    filch_store_relaxed(&watched_fd, (uint32_t)pair[0]);
+    counter_set(&added, 0);
+    counter_set(&removed, 0);
+    receive_byte(f, pair[0], pair[1]);
+    int second = dup(pair[0]);
+    CHECK(second >= 0 && dup2(pair[1], pair[0]) == pair[0]);
+    CHECK(filch_close(f, pair[0]) == 0);
+    CHECK(dup2(second, pair[0]) == pair[0]);
+    receive_byte(f, pair[0], pair[1]);
+    CHECK(filch_close(f, pair[0]) == 0 && filch_close(f, second) == 0);
+    CHECK(counter_get(&removed) == counter_get(&added));
+    CHECK(has_rings() || counter_get(&added) == 1);
+    CHECK(filch_close(f, pair[1]) == 0);
+    /* relaxed: as above. */
+    filch_store_relaxed(&watched_fd, 0);
+}
+
+TEST(a_close_removes_a_descriptor_that_epoll_kept_under_its_number)
+{
+    on_pools(close_after_detour, NULL);
+}
+
 /* ---- descriptors that epoll refuses ---------------------------------------------------------- */
 
 static int receive_one(filch_frame *f, void *arg)
@@ -373,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_read_whose_event_was_used_up_waits_for_the_next),
         cmocka_unit_test(an_event_of_the_file_that_had_the_number_before_is_ignored),
         cmocka_unit_test(a_close_removes_a_descriptor_from_epoll_on_which_no_operation_waits),
+        cmocka_unit_test(a_close_removes_a_descriptor_that_epoll_kept_under_its_number),
         cmocka_unit_test(a_descriptor_that_epoll_refuses_is_retried),
     };
     return cmocka_run_group_tests_name("io_close", tests, watchdog_start, watchdog_stop);
