@@ -83,8 +83,9 @@
  *   - On rings, the kernel may keep a closed file open until the worker that carried out its last
  *     operation waits or looks for work. So the other side may see the end later. A task must not
  *     block its worker in the kernel for that, with poll(2) for example: filch_poll does not.
- *   - With epoll, the same may follow from a close(2), or a filch_close with a NULL frame: the
- *     kernel may keep the file open until a thread of the pool has its next event.
+ *   - With epoll, the same may follow from a close(2), or from a filch_close with a NULL frame or
+ *     by a task of another pool than those that have used the descriptor. The kernel may keep the
+ *     file open until a thread of such a pool has its next event.
  *
  * struct statx is that of sys/stat.h, for programs that define _GNU_SOURCE. Events of filch_poll
  * are those of poll.h.
