@@ -116,8 +116,11 @@ static void report(const run *r, const trial *t)
 }
 
 /* A line now and then; and one for each program that takes long. */
-static void tell(const sums *all, const trial *trials, unsigned count, uint64_t now_ns)
+static void tell(const sums *all, const trial *trials, unsigned count)
 {
+    /* Read the clock here: a program may have been started since the caller read it. */
+    uint64_t now_ns = filch_now_ns();
+
     printf("attack: %llu programs, %llu operations, %llu failures\n",
            (unsigned long long)all->programs, (unsigned long long)sum_of(all, 0, OPERATION_COUNT),
            (unsigned long long)all->failures);
@@ -166,7 +169,7 @@ int run_seeds(run *r)
         }
         if (now_ns - told_ns > TELL_NS) {
             told_ns = now_ns;
-            tell(&all, trials, jobs, now_ns);
+            tell(&all, trials, jobs);
         }
         nanosleep(&moment, NULL);
     }

@@ -28,6 +28,8 @@ void trial_start(trial *t, const settings *s)
         perror("attack");
         exit(2);
     }
+    /* relaxed: for reports. */
+    filch_store_relaxed(&t->b->stage, "starting");
     t->start_ns = t->since_ns = t->polled_ns = filch_now_ns();
     fflush(NULL);
     t->child = fork();
