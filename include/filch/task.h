@@ -23,8 +23,9 @@
  *
  * Inside a task:
  *
- *     FILCH_FORK(child, name, ...)  declares `child`. The task may run elsewhere, or at its join.
- *                                   In a loop, use FILCH_SPAWN or FILCH_FORK_INTO instead
+ *     FILCH_FORK(child, name, ...)  declares `child`, which needs another name than its task. The
+ *                                   task may run elsewhere, or at its join. In a loop, use
+ *                                   FILCH_SPAWN or FILCH_FORK_INTO instead
  *     FILCH_JOIN(child)             waits for `child`; its value is the result. The last forked is
  *                                   joined first. All are joined before the function returns. Not
  *                                   two in one expression: C does not define which comes first

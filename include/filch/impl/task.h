@@ -597,7 +597,7 @@ int filch_impl_refuse_result(void) __attribute__((diagnose_if(1, FILCH_IMPL_TEXT
     (__builtin_choose_expr(sizeof(struct name##_is_a_FILCH_TASK) > 0, name##suffix, 0))
 #define FILCH_IMPL_FORK(child, join, name, ...)                                                    \
     struct name##_is_a_FILCH_TASK child;                                                           \
-    static __typeof__(FILCH_IMPL_IF_VALID(child, name##_join)) *const join =                       \
+    FILCH_IMPL_STATIC __typeof__(FILCH_IMPL_IF_VALID(child, name##_join)) *const join =            \
         FILCH_IMPL_IF_VALID(child, name##_join);                                                   \
     FILCH_IMPL_IF_VALID(child, name##_fork)
 #define FILCH_IMPL_SPAWN(name, ...)                                                                \
@@ -632,6 +632,8 @@ int filch_impl_refuse_result(void) __attribute__((diagnose_if(1, FILCH_IMPL_TEXT
 #define FILCH_IMPL_LOUD
 #define FILCH_IMPL_TYPEOF(x) decltype(x)
 #define FILCH_IMPL_JOIN_OF static auto *
+/* So a child with the name of its task is an error with clang++, too: its join would be itself. */
+#define FILCH_IMPL_STATIC static constexpr
 #define FILCH_IMPL_STATIC_ASSERT(condition, text) static_assert(condition, text)
 #define FILCH_IMPL_KEPT(type) std::decay_t<type>
 /* Instead of a type that cannot be copied: its errors would hide the one that matters. */
@@ -663,6 +665,7 @@ template <bool fits> struct filch_impl_check_submit {
 #define FILCH_IMPL_LOUD _Pragma("GCC diagnostic pop")
 #define FILCH_IMPL_TYPEOF(x) __typeof__(x)
 #define FILCH_IMPL_JOIN_OF __extension__ static __auto_type
+#define FILCH_IMPL_STATIC static
 #define FILCH_IMPL_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
 #define FILCH_IMPL_KEPT(type) __typeof__(((void)0, *(type *)0))
 /* gcc reports an unknown type in __typeof__ only once. Clang has a better message for an unknown
