@@ -30,6 +30,7 @@
 #include <errno.h>
 #include <filch/filch.h>
 #include <inttypes.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
@@ -37,6 +38,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
@@ -47,9 +49,8 @@
 enum { BLOCK = 65536, LINGER_MS = 2000, COMPUTE_MAX_MS = 10000, SHORT_MS = 1000 };
 
 /* The most bytes that wait unsent in a socket. Without a limit the kernel takes 4 MB for a client
- * that reads nothing: many such clients at once keep the worker copying, and others wait. Such a
- * socket is writable again only after a third has gone, which takes a slow client longer than -t.
- * With the limit, it is writable after one block has gone.
+ * that reads nothing: many such clients at once keep the worker copying, and others wait. A limited
+ * socket is writable again when less than half of the limit is unsent.
  *
  * The worker wakes up more often for a limited socket. So a client that takes FAST_BYTES in FAST_MS
  * gets the kernel's default. */
@@ -156,18 +157,36 @@ static void say_status(connection *c, int status)
         say(c, "Connection: %s\r\n", c->request.is_last ? "close" : "keep-alive");
 }
 
-/* Send `out`. Returns 0 or -errno. */
+/* Has the client taken a block since the socket had `queued` bytes for it? */
+static bool has_taken_block(const connection *c, int64_t *queued)
+{
+    int now = 0;
+    bool has_taken = ioctl(c->fd, SIOCOUTQ, &now) == 0 && *queued - now >= BLOCK;
+
+    *queued = now;
+    return has_taken;
+}
+
+/* Send `out`. Returns 0 or -errno. The client may have to take much more than a block until the
+ * socket is writable: a third of a full socket without a limit, or the steps in which its window
+ * grows. So after a time-out, ask the kernel what the client has taken. */
 static int flush(filch_frame *f, connection *c)
 {
-    uint64_t deadline_ns = filch_after_ms(server.transfer_ms);
+    uint64_t deadline_ns = filch_after_ms(MIN(server.transfer_ms, FAST_MS));
+    int64_t queued = INT32_MAX; /* not known: the first time-out is not the end */
     size_t sent = 0;
 
     while (sent < c->out_bytes) {
         filch_op op = filch_op_send(c->fd, c->out + sent, c->out_bytes - sent, 0);
         ssize_t result = filch_op_run(f, &op, deadline_ns);
+        if (result == -ETIMEDOUT && has_taken_block(c, &queued)) {
+            deadline_ns = filch_after_ms(server.transfer_ms);
+            continue;
+        }
         if (result < 0)
             return (int)result;
         sent += (size_t)result;
+        queued += result;
     }
     c->out_bytes = 0;
     return 0;
