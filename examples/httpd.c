@@ -53,7 +53,7 @@ enum { BLOCK = 65536, LINGER_MS = 2000, COMPUTE_MAX_MS = 10000, SHORT_MS = 1000 
  * socket is writable again when less than half of the limit is unsent.
  *
  * The worker wakes up more often for a limited socket. So a client that takes FAST_BYTES in FAST_MS
- * gets the kernel's default. */
+ * gets the kernel's default for the rest of its answer, or until a block takes FAST_MS. */
 enum { UNSENT_BYTES = 2 * BLOCK, FAST_BYTES = 1 << 20, FAST_MS = 1000 };
 
 static struct {
@@ -68,7 +68,7 @@ static struct {
 /* Lives on the stack of its task. Untouched pages cost nothing. */
 typedef struct connection {
     int fd;
-    bool is_fast;     /* the socket has the kernel's default for unsent bytes */
+    bool is_fast;     /* the socket has the kernel's default for unsent bytes: limit_again */
     http_place place; /* in the list of those that wait for a request */
     size_t in_bytes, out_bytes;
     http_request request;
@@ -157,6 +157,17 @@ static void say_status(connection *c, int status)
         say(c, "Connection: %s\r\n", c->request.is_last ? "close" : "keep-alive");
 }
 
+static int limit_unsent(int fd, int bytes)
+{
+    return setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
+
+static void limit_again(connection *c)
+{
+    if (c->is_fast)
+        c->is_fast = limit_unsent(c->fd, UNSENT_BYTES) != 0;
+}
+
 /* Has the client taken a block since the socket had `queued` bytes for it? */
 static bool has_taken_block(const connection *c, int64_t *queued)
 {
@@ -180,6 +191,7 @@ static int flush(filch_frame *f, connection *c)
         filch_op op = filch_op_send(c->fd, c->out + sent, c->out_bytes - sent, 0);
         ssize_t result = filch_op_run(f, &op, deadline_ns);
         if (result == -ETIMEDOUT && has_taken_block(c, &queued)) {
+            limit_again(c);
             deadline_ns = filch_after_ms(server.transfer_ms);
             continue;
         }
@@ -273,17 +285,13 @@ static int open_file(filch_frame *f, char *path)
     return file;
 }
 
-static int limit_unsent(int fd, int bytes)
-{
-    return setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
-}
-
 /* Send the file; its first block goes out with the head. */
 static int send_file(filch_frame *f, connection *c, int file, uint64_t offset, uint64_t bytes)
 {
     uint64_t fast_ns = filch_after_ms(FAST_MS), fast_offset = offset + FAST_BYTES;
     int err = 0;
 
+    limit_again(c);
     do {
         size_t room = MIN(bytes, sizeof c->out - c->out_bytes);
         ssize_t got = room ? filch_pread(f, file, c->out + c->out_bytes, room, offset) : 0;
