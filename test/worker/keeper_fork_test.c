@@ -59,6 +59,7 @@ static void have_the_same_number(void *arg TEST_UNUSED)
 
 TEST(a_child_with_the_number_of_its_parent_has_a_keeper_of_its_own)
 {
+    skip_without_threads_in_children();
     ended c = run_in_child(have_the_same_number, NULL);
 
     if (WIFEXITED(c.status) && WEXITSTATUS(c.status) == EXIT_NO_NAMESPACE)
@@ -88,6 +89,7 @@ static void use_another_in_child(void *arg TEST_UNUSED)
 
 TEST(a_pool_that_a_child_does_not_use_needs_no_keeper_there)
 {
+    skip_without_threads_in_children();
     in_child(use_another_in_child, NULL);
 }
 
@@ -113,6 +115,7 @@ static void dump_in_child(void *arg TEST_UNUSED)
 
 TEST(a_child_with_one_worker_has_a_keeper_if_a_signal_is_chosen_for_dumps)
 {
+    skip_without_threads_in_children();
     in_child(dump_in_child, NULL);
 }
 
@@ -183,6 +186,7 @@ static void destroy_while_rebuilding(void *arg TEST_UNUSED)
 
 TEST(a_rebuilt_pool_keeps_the_keeper_of_a_pool_that_was_destroyed_meanwhile)
 {
+    skip_without_threads_in_children();
     in_child(destroy_while_rebuilding, NULL);
 }
 
@@ -209,6 +213,7 @@ static void rebuild_in_vain(void *arg TEST_UNUSED)
 
 TEST(a_pool_that_could_not_be_rebuilt_leaves_no_keeper)
 {
+    skip_without_threads_in_children();
     in_child(rebuild_in_vain, NULL);
 }
 

@@ -6,16 +6,6 @@
 
 #include <filch/io.h>
 
-/* ThreadSanitizer confuses the threads that the child starts with those it did not inherit. The
- * emulator fails one of its own assertions. */
-static void skip_with_tsan(void)
-{
-#if defined(TEST_TSAN) || defined(TEST_EMULATED)
-    print_message("here, no threads in the child of a process with threads\n");
-    skip();
-#endif
-}
-
 /* In gcc 12, a lock of AddressSanitizer's malloc may stay locked in the child of a busy process. */
 static void skip_with_asan(void)
 {
@@ -40,7 +30,7 @@ static void use_inherited(void *arg)
 
 TEST(the_child_of_a_fork_may_use_the_pool_it_inherited)
 {
-    skip_with_tsan();
+    skip_without_threads_in_children();
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
@@ -91,7 +81,7 @@ static void grandchild(void *pool)
 
 TEST(the_child_of_a_child_may_use_the_pool_too)
 {
-    skip_with_tsan();
+    skip_without_threads_in_children();
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
@@ -157,7 +147,7 @@ static void fork_and_return(filch_frame *f, void *arg)
 
 TEST(the_child_of_a_task_that_forked_may_return_and_use_the_pool)
 {
-    skip_with_tsan();
+    skip_without_threads_in_children();
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
@@ -202,7 +192,7 @@ static void stand_there(filch_frame *f TEST_UNUSED, void *arg)
 
 TEST(the_child_of_a_fork_may_use_strands_that_were_in_use)
 {
-    skip_with_tsan();
+    skip_without_threads_in_children();
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
@@ -237,7 +227,7 @@ static void *keep_busy(void *arg)
 
 TEST(children_of_a_busy_process_neither_hang_nor_disturb_it)
 {
-    skip_with_tsan();
+    skip_without_threads_in_children();
     skip_with_asan();
     FOR_EACH_COUNT(workers)
     {
@@ -309,7 +299,7 @@ static void rebuild_while_cancelled(void *arg TEST_UNUSED)
 
 TEST(a_cancelled_thread_rebuilds_the_pool_first)
 {
-    skip_with_tsan();
+    skip_without_threads_in_children();
     int ends[2];
 
     assert_int_equal(pipe(ends), 0);
@@ -351,7 +341,7 @@ static void open_in_child(void *arg)
 
 TEST(the_child_of_a_fork_may_open_a_scope_in_the_pool_it_inherited)
 {
-    skip_with_tsan();
+    skip_without_threads_in_children();
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
@@ -402,7 +392,7 @@ static void use_scope_of_parent_later(void *arg)
 
 TEST(the_child_of_a_fork_gets_an_error_from_a_scope_of_its_parent)
 {
-    skip_with_tsan();
+    skip_without_threads_in_children();
     FOR_EACH_COUNT(workers)
     {
         filch_pool *pool = watched_pool_of(workers);
