@@ -43,7 +43,17 @@
  * If a task calls fork(), the child ends by _exit or exec. There is one exception: if the thread
  * that called filch_run also runs that task, the child may return from the task to filch_run. When
  * the library finds a violation, it prints the task's name (without symbols: its place, for
- * addr2line), and aborts. It looks for missing joins in pools with the default deque only.
+ * addr2line), and aborts.
+ *
+ * Missing joins are found in programs that are compiled without optimisation, or with -DFILCH_DEBUG
+ * (filch/task.h). Other programs are sure to find one only if all of these hold:
+ *
+ *   - a worker began the task (by filch_run or filch_submit, in a scope, or by a theft): it was not
+ *     called, nor joined by the task that forked it;
+ *   - the task has joined none of its forks;
+ *   - the pool has the default deque.
+ *
+ * Otherwise forks may never run, the result may be wrong, or the program may hang.
  */
 #ifndef FILCH_POOL_H
 #define FILCH_POOL_H
