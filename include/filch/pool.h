@@ -175,6 +175,9 @@ FILCH_API int filch_run(filch_pool *pool, filch_fn *fn, void *arg);
 /*
  * Let the pool run fn(f, arg) some time; does not wait. From any thread.
  *
+ * Without memory for a stack, the task waits until another task has ended. Tasks of scopes do not
+ * always wait: see filch_scope_spawn.
+ *
  * Returns 0, or -EINVAL, -EOWNERDEAD, -EAGAIN as above, -ENOMEM.
  */
 FILCH_API int filch_submit(filch_pool *pool, filch_fn *fn, void *arg);
