@@ -13,9 +13,9 @@
  *     -k <ms>            time between two requests of a connection [60000]
  *     -c                 /compute?ms=<n> computes for that long: for benchmarks
  *
- * When there are too many connections, or no more descriptors, the server closes the connection
- * that has waited longest for a request (http/room.h). It does not close the connection of a client
- * that takes its answer slowly; -t limits that.
+ * When there are too many connections, or no more descriptors or stacks, the server closes the
+ * connection that has waited longest for a request (http/room.h). It does not close the connection
+ * of a client that takes its answer slowly; -t limits that.
  *
  * Supported: GET, HEAD, persistent connections, one byte range, If-Modified-Since.
  *
@@ -35,6 +35,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 
-enum { BLOCK = 65536, LINGER_MS = 2000, COMPUTE_MAX_MS = 10000, SHORT_MS = 1000 };
+enum { BLOCK = 65536, LINGER_MS = 2000, COMPUTE_MAX_MS = 10000, SHORT_MS = 1000, LOOK_MS = 10 };
 
 /* The most bytes that wait unsent in a socket. Without a limit the kernel takes 4 MB for a client
  * that reads nothing: many such clients at once keep the worker copying, and others wait. A limited
@@ -62,6 +63,7 @@ static struct {
     unsigned connections;
     uint64_t transfer_ms, idle_ms;
     bool computes;
+    _Atomic bool is_accepting; /* a task waits for the next connection */
     http_room room;
 } server = {.connections = 10000, .transfer_ms = 10000, .idle_ms = 60000, .room = HTTP_ROOM_INIT};
 
@@ -380,6 +382,22 @@ static int serve_request(filch_frame *f, connection *c)
     return err;
 }
 
+/* Receive bytes of a head. If no task accepts connections meanwhile, perhaps there is no stack for
+ * one that would. */
+static ssize_t receive_more(filch_frame *f, connection *c, uint64_t deadline_ns)
+{
+    for (;;) {
+        uint64_t look_ns =
+            atomic_load(&server.is_accepting) ? deadline_ns : filch_after_ms(LOOK_MS);
+        filch_op op = filch_op_recv(c->fd, c->in + c->in_bytes, sizeof c->in - c->in_bytes, 0);
+        ssize_t got = filch_op_run(f, &op, MIN(look_ns, deadline_ns));
+        if (got != -ETIMEDOUT || look_ns >= deadline_ns)
+            return got;
+        if (!atomic_load(&server.is_accepting))
+            http_room_make_stack(f, &server.room);
+    }
+}
+
 /* Wait for a whole head. Returns its length, 0 if no more heads come, or -status. */
 static int receive_whole_head(filch_frame *f, connection *c)
 {
@@ -401,8 +419,7 @@ static int receive_whole_head(filch_frame *f, connection *c)
         if (is_step)
             http_room_wait(&server.room, &c->place, c->fd);
         is_step = c->in_bytes == 0;
-        filch_op op = filch_op_recv(c->fd, c->in + c->in_bytes, sizeof c->in - c->in_bytes, 0);
-        ssize_t got = filch_op_run(f, &op, deadline_ns);
+        ssize_t got = receive_more(f, c, deadline_ns);
         if (got == -ETIMEDOUT && c->in_bytes > 0) {
             c->request.is_last = true;
             return -408;
@@ -438,12 +455,12 @@ static void linger(filch_frame *f, connection *c)
     http_room_go_on(&server.room, &c->place);
 }
 
-static int serve(filch_frame *f, void *arg)
+static void serve(filch_frame *f, int fd)
 {
     connection c;
     int head, err = 0;
 
-    c.fd = (int)(intptr_t)arg;
+    c.fd = fd;
     c.is_fast = false;
     c.place = (http_place){0};
     c.in_bytes = c.out_bytes = 0;
@@ -458,15 +475,6 @@ static int serve(filch_frame *f, void *arg)
         linger(f, &c);
     filch_close(f, c.fd);
     http_room_leave(&server.room, &c.place);
-    return 0; /* the error of one client does not stop the server */
-}
-
-static void refuse(filch_frame *f, int fd)
-{
-    const http_place none = {0};
-
-    filch_close(f, fd);
-    http_room_leave(&server.room, &none);
 }
 
 /* There are no descriptors. The kernel says so before a client comes, so wait for it first. */
@@ -476,31 +484,47 @@ static int make_room_for_client(filch_frame *f)
     return events < 0 ? events : http_room_make(f, &server.room);
 }
 
-static int accept_all(filch_frame *f, void *arg)
+/* Returns the next connection, or -ECANCELED. */
+static int accept_next(filch_frame *f)
 {
-    filch_scope scope;
-    int err = filch_scope_open(f, &scope, NULL, NULL);
-    (void)arg;
+    int err = 0;
 
-    if (err)
-        return err;
     while (err != -ECANCELED) {
         int fd = filch_accept(f, server.listener, NULL, NULL, 0);
         if (is_short(fd)) {
             err = make_room_for_client(f);
-            continue;
-        }
-        err = fd < 0 ? fd : http_room_enter(f, &server.room, server.connections);
-        if (fd >= 0 && err)
+        } else if (fd >= 0) {
+            err = http_room_enter(f, &server.room, server.connections);
+            if (!err)
+                return fd;
             filch_close(f, fd);
-        if (fd >= 0 && !err && (err = filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd)))
-            refuse(f, fd);
-        /* Memory is exhausted: wait until other connections return some. */
-        if (err && err != -ECONNABORTED && err != -ECANCELED)
-            err = filch_sleep_ns(f, 10000000);
+        } else if (fd != -ECONNABORTED) {
+            /* Memory is exhausted: wait until other connections return some. */
+            err = fd == -ECANCELED ? fd : filch_sleep_ns(f, 10000000);
+        }
     }
-    filch_scope_close(f, &scope);
-    return 0;
+    return err;
+}
+
+/*
+ * One task at a time accepts. With a connection it lets another task accept, and serves the
+ * connection itself. The other task may never begin: there may be no memory for its stack, or the
+ * scope is cancelled (filch/scope.h). Nothing is lost then, because it has no connection yet, and
+ * the first task that has served its own accepts the next one.
+ */
+static int accept_and_serve(filch_frame *f, void *arg)
+{
+    filch_scope *scope = arg;
+
+    while (!atomic_exchange(&server.is_accepting, true)) {
+        int fd = accept_next(f);
+        if (fd < 0)
+            break;
+        atomic_store(&server.is_accepting, false);
+        filch_scope_spawn(f, scope, accept_and_serve, scope);
+        serve(f, fd);
+    }
+    return 0; /* the error of one client does not stop the server */
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
@@ -553,7 +577,7 @@ static void run(filch_frame *f, void *arg)
 
     if (filch_scope_open(f, &scope, NULL, NULL))
         return;
-    if (filch_scope_spawn(f, &scope, accept_all, NULL) == 0) {
+    if (filch_scope_spawn(f, &scope, accept_and_serve, &scope) == 0) {
         if (*is_demo)
             demonstrate(f);
         else
@@ -659,6 +683,8 @@ int main(int argc, char **argv)
         filch_run(pool, run, &is_demo);
         err = filch_pool_destroy(pool);
     }
+    if (err)
+        fprintf(stderr, "httpd: %s\n", filch_strerror(err));
     if (is_demo) {
         unlinkat(server.root, "index.html", 0);
         rmdir(demo_path);

@@ -87,6 +87,26 @@ int http_room_make(filch_frame *f, http_room *room)
     return err;
 }
 
+static int do_nothing(filch_frame *f, void *arg)
+{
+    (void)f;
+    (void)arg;
+    return 0;
+}
+
+/* A task that finds no stack counts as one that returned -ENOMEM. */
+void http_room_make_stack(filch_frame *f, http_room *room)
+{
+    filch_scope scope;
+
+    if (filch_scope_open(f, &scope, NULL, NULL))
+        return;
+    int err = filch_scope_spawn(f, &scope, do_nothing, NULL);
+    int closed = filch_scope_close(f, &scope);
+    if (err == -ENOMEM || closed == -ENOMEM)
+        http_room_make(f, room);
+}
+
 void http_room_wait(http_room *room, http_place *place, int fd)
 {
     pthread_mutex_lock(&room->mutex);

@@ -6,10 +6,10 @@
  *               ^ shut down when there is no room
  *
  * A connection that waits for a request is worth less than a new one. So when the server is short
- * of connections or of descriptors, it shuts down the connection that has waited longest. The task
- * of that connection receives an end, and closes it. A connection goes to the end of the list when
- * it begins to wait, and once more when the first byte of a head comes. So a client that sends a
- * head byte by byte gains nothing. A connection whose answer is being sent is not in the list.
+ * of connections, descriptors or stacks, it shuts down the connection that has waited longest. The
+ * task of that connection receives an end, and closes it. A connection goes to the end of the list
+ * when it begins to wait, and once more when the first byte of a head comes. So a client that sends
+ * a head byte by byte gains nothing. A connection whose answer is being sent is not in the list.
  *
  * The mutex is a pthread_mutex_t: no task waits while it holds the mutex.
  */
@@ -52,6 +52,10 @@ void http_room_leave(http_room *room, const http_place *place);
 /* There are no descriptors: wait until a connection is closed, but not for long. Returns 0, there
  * may be a descriptor now; or -ETIMEDOUT, -ECANCELED. */
 int http_room_make(filch_frame *f, http_room *room);
+
+/* If no task can begin, because there is no memory for its stack: the same. The task of the closed
+ * connection has a stack. */
+void http_room_make_stack(filch_frame *f, http_room *room);
 
 /* The connection begins to wait for a request, or for the rest of one. */
 void http_room_wait(http_room *room, http_place *place, int fd);
