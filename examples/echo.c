@@ -14,6 +14,7 @@
 #include <filch/filch.h>
 #include <inttypes.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,9 +24,17 @@ enum { CLIENTS = 100, ROUNDS = 10 };
 
 static struct sockaddr_in address = {.sin_family = AF_INET};
 
-static int serve(filch_frame *f, void *arg)
+/* ---- the server ------------------------------------------------------------------------------ */
+
+typedef struct server {
+    filch_scope scope;
+    filch_stream incoming;
+    _Atomic bool is_accepting; /* a task waits for the next connection, or all have come */
+    unsigned left;             /* connections to come; 0: without end */
+} server;
+
+static void serve(filch_frame *f, int fd)
 {
-    int fd = (int)(intptr_t)arg;
     filch_stream bytes;
     ssize_t got;
 
@@ -35,40 +44,71 @@ static int serve(filch_frame *f, void *arg)
             break;
     filch_stream_close(f, &bytes);
     filch_close(f, fd);
+}
+
+/* Returns the next connection, or -ECANCELED. */
+static int accept_next(filch_frame *f, server *s)
+{
+    int fd, one = 1;
+
+    /* An aborted connection does not stop the server. If descriptors or memory are exhausted, wait
+     * until other connections return some. */
+    while ((fd = (int)filch_stream_next(f, &s->incoming, FILCH_NO_DEADLINE)) < 0)
+        if (fd != -ECONNABORTED && (fd == -ECANCELED || filch_sleep_ns(f, 10000000)))
+            return -ECANCELED;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    return fd;
+}
+
+/*
+ * One task at a time accepts. With a connection it lets another task accept, and serves the
+ * connection itself. The other task may never begin: there may be no memory for its stack, or the
+ * scope is cancelled (filch/scope.h). Nothing is lost then, because it has no connection yet, and
+ * the first task that has served its own accepts the next one.
+ */
+static int accept_and_serve(filch_frame *f, void *arg)
+{
+    server *s = arg;
+
+    while (!atomic_exchange(&s->is_accepting, true)) {
+        int fd = accept_next(f, s);
+        if (fd < 0)
+            return fd;
+        if (s->left != 1) {
+            s->left -= s->left > 0;
+            atomic_store(&s->is_accepting, false);
+            filch_scope_spawn(f, &s->scope, accept_and_serve, s);
+        }
+        serve(f, fd);
+    }
     return 0; /* the error of one client does not stop the server */
 }
 
 /* Serve `count` connections; 0: serve without end. */
-static int accept_some(filch_frame *f, int listener, unsigned count)
+static int serve_some(filch_frame *f, int listener, unsigned count)
 {
-    filch_stream incoming;
-    filch_scope scope;
-    int err = filch_scope_open(f, &scope, NULL, NULL), one = 1;
+    server s = {.left = count};
+    int err = filch_scope_open(f, &s.scope, NULL, NULL);
 
     if (err)
         return err;
-    filch_stream_accept(&incoming, listener, 0);
-    for (unsigned i = 0; !err && (count == 0 || i < count);) {
-        int fd = (int)filch_stream_next(f, &incoming, FILCH_NO_DEADLINE);
-        if (fd < 0) {
-            /* An aborted connection does not stop the server. If descriptors or memory are
-             * exhausted, wait until other connections return some. */
-            err = fd == -ECANCELED ? fd : fd == -ECONNABORTED ? 0 : filch_sleep_ns(f, 10000000);
-            continue;
-        }
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-        if (filch_scope_spawn(f, &scope, serve, (void *)(intptr_t)fd))
-            filch_close(f, fd); /* no memory for one more task */
-        i++;
-    }
-    filch_stream_close(f, &incoming);
-    int closed = filch_scope_close(f, &scope);
-    return err ? err : closed;
+    filch_stream_accept(&s.incoming, listener, 0);
+    err = accept_and_serve(f, &s);
+    filch_scope_close(f, &s.scope); /* its errors are those of tasks that had no connection */
+    filch_stream_close(f, &s.incoming);
+    return err;
 }
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+typedef struct program {
+    int listener, err;
+} program;
 
 static int serve_clients(filch_frame *f, void *arg)
 {
-    return accept_some(f, (int)(intptr_t)arg, CLIENTS);
+    const program *p = arg;
+    return serve_some(f, p->listener, CLIENTS);
 }
 
 static int ask(filch_frame *f, void *arg)
@@ -81,50 +121,65 @@ static int ask(filch_frame *f, void *arg)
     for (uint64_t i = 0; !err && i < ROUNDS; i++)
         if (filch_send_all(f, fd, &i, sizeof i, 0) < 0 ||
             filch_recv(f, fd, &answer, sizeof answer, MSG_WAITALL) != sizeof answer || answer != i)
-            err = -1;
+            err = -EPROTO;
     filch_close(f, fd);
     return err;
 }
 
-static void run(filch_frame *f, void *arg)
+/* Without memory for all of these tasks, some would wait for ever for those that do not run: so an
+ * error of one of them cancels the others. */
+static int serve_own_clients(filch_frame *f, program *p)
 {
-    int listener = *(int *)arg, err;
-
-    if (address.sin_port != 0) {
-        err = accept_some(f, listener, 0);
-        printf("accept: %s\n", filch_strerror(err));
-        return;
-    }
+    const filch_scope_options options = {.size = sizeof options, .cancel_on_error = true};
     socklen_t length = sizeof address;
-    getsockname(listener, (struct sockaddr *)&address, &length);
     filch_scope scope;
-    if (filch_scope_open(f, &scope, NULL, NULL)) {
-        printf("no scope\n");
-        return;
-    }
-    err = filch_scope_spawn(f, &scope, serve_clients, (void *)(intptr_t)listener);
+
+    getsockname(p->listener, (struct sockaddr *)&address, &length);
+    int err = filch_scope_open(f, &scope, NULL, &options);
+    if (err)
+        return err;
+    err = filch_scope_spawn(f, &scope, serve_clients, p);
     for (int i = 0; !err && i < CLIENTS; i++)
         err = filch_scope_spawn(f, &scope, ask, NULL);
+    if (err)
+        filch_scope_cancel(&scope);
     int closed = filch_scope_close(f, &scope);
-    printf("%d clients, %d answers each: %s\n", CLIENTS, ROUNDS,
-           err || closed ? "failed" : "all right");
+    return closed ? closed : err;
+}
+
+static void run(filch_frame *f, void *arg)
+{
+    program *p = arg;
+
+    if (address.sin_port != 0) {
+        p->err = serve_some(f, p->listener, 0);
+        return;
+    }
+    p->err = serve_own_clients(f, p);
+    if (!p->err)
+        printf("%d clients, %d answers each: all right\n", CLIENTS, ROUNDS);
 }
 
 int main(int argc, char **argv)
 {
-    int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
+    program p = {.listener = socket(AF_INET, SOCK_STREAM, 0)};
     filch_pool *pool;
+    int one = 1;
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons((uint16_t)(argc > 1 ? atoi(argv[1]) : 0));
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(listener, (struct sockaddr *)&address, sizeof address) || listen(listener, 1024)) {
+    setsockopt(p.listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (bind(p.listener, (struct sockaddr *)&address, sizeof address) || listen(p.listener, 1024)) {
         perror("echo");
         return 1;
     }
-    if (filch_pool_create(&pool, NULL))
-        return 1;
-    filch_run(pool, run, &listener);
-    close(listener);
-    return filch_pool_destroy(pool);
+    p.err = filch_pool_create(&pool, NULL);
+    if (!p.err) {
+        filch_run(pool, run, &p);
+        filch_pool_destroy(pool);
+    }
+    if (p.err)
+        fprintf(stderr, "echo: %s\n", filch_strerror(p.err));
+    close(p.listener);
+    return p.err ? 1 : 0;
 }

@@ -33,25 +33,42 @@ static int call_that_blocks(void *arg)
     return *(int *)arg * 2;
 }
 
-static void run(filch_frame *f, void *arg)
+/* A thousand answers of five milliseconds each, all pending at once. Returns 0, or the first error
+ * of a spawn or a future. Without memory for its stack a task does not run: its future has the
+ * error. */
+static int fetch_all(filch_frame *f)
 {
     enum { COUNT = 1000 };
     static filch_future futures[COUNT];
-    long sum = 0;
-    int number = 21;
+    long sum = 0, spawned = 0;
     filch_scope scope;
-    (void)arg;
+    int err = filch_scope_open(f, &scope, NULL, NULL);
 
-    /* A thousand answers of five milliseconds each, all pending at once. */
-    filch_scope_open(f, &scope, NULL, NULL);
-    for (long i = 0; i < COUNT; i++)
-        filch_future_spawn(f, &scope, &futures[i], fetch, (void *)i);
-    for (long i = 0; i < COUNT; i++) {
-        void *value;
-        if (filch_future_get(f, &futures[i], &value) == 0)
-            sum += (long)value;
+    if (err)
+        return err;
+    while (!err && spawned < COUNT) {
+        err = filch_future_spawn(f, &scope, &futures[spawned], fetch, (void *)spawned);
+        spawned += !err;
     }
-    printf("sum %ld, %s\n", sum, filch_scope_close(f, &scope) ? "with errors" : "without errors");
+    for (long i = 0; i < spawned; i++) {
+        void *value;
+        int got = filch_future_get(f, &futures[i], &value);
+        if (got == 0)
+            sum += (long)value;
+        else if (!err)
+            err = got;
+    }
+    int closed = filch_scope_close(f, &scope);
+    printf("sum %ld, %s\n", sum, err || closed ? "with errors" : "without errors");
+    return err ? err : closed;
+}
+
+static void run(filch_frame *f, void *result)
+{
+    int number = 21, *err = result;
+    filch_scope scope;
+
+    *err = fetch_all(f);
 
     /* A value for all tasks spawned from here. */
     filch_binding binding;
@@ -74,8 +91,13 @@ static void run(filch_frame *f, void *arg)
 int main(void)
 {
     filch_pool *pool;
-    if (filch_pool_create(&pool, NULL))
-        return 1;
-    filch_run(pool, run, NULL);
-    return filch_pool_destroy(pool);
+    int err = filch_pool_create(&pool, NULL);
+
+    if (!err) {
+        filch_run(pool, run, &err);
+        filch_pool_destroy(pool);
+    }
+    if (err)
+        fprintf(stderr, "scope: %s\n", filch_strerror(err));
+    return err ? 1 : 0;
 }

@@ -31,27 +31,42 @@ static struct {
     filch_barrier clean_up;
 } bakery;
 
-static int bake(filch_frame *f, void *arg)
+/* Every wait may fail: the tasks are cancelled if one of them does not run. */
+static int bake_loaf(filch_frame *f)
 {
-    (void)arg;
-    filch_event_wait(f, &bakery.open);
-    for (int i = 0; i < LOAVES; i++) {
-        filch_sem_acquire(f, &bakery.ovens);
-        filch_sleep_ns(f, 100000);
-        filch_sem_release(&bakery.ovens, 1);
+    int err = filch_sem_acquire(f, &bakery.ovens);
 
-        filch_mutex_lock(f, &bakery.mutex);
-        while (bakery.on_shelf == ROOM)
-            filch_cond_wait(f, &bakery.has_room, &bakery.mutex);
+    if (err)
+        return err;
+    err = filch_sleep_ns(f, 100000);
+    filch_sem_release(&bakery.ovens, 1);
+    if (err || (err = filch_mutex_lock(f, &bakery.mutex)))
+        return err;
+    while (!err && bakery.on_shelf == ROOM)
+        err = filch_cond_wait(f, &bakery.has_room, &bakery.mutex); /* holds the mutex after that */
+    if (!err) {
         bakery.baked++;
         if (++bakery.on_shelf > bakery.most)
             bakery.most = bakery.on_shelf;
-        filch_mutex_unlock(&bakery.mutex);
-        filch_cond_signal(&bakery.has_bread);
     }
-    if (filch_barrier_wait(f, &bakery.clean_up) == 1)
+    filch_mutex_unlock(&bakery.mutex);
+    filch_cond_signal(&bakery.has_bread);
+    return err;
+}
+
+static int bake(filch_frame *f, void *arg)
+{
+    int err = filch_event_wait(f, &bakery.open);
+    (void)arg;
+
+    for (int i = 0; !err && i < LOAVES; i++)
+        err = bake_loaf(f);
+    if (err)
+        return err;
+    int last = filch_barrier_wait(f, &bakery.clean_up);
+    if (last == 1)
         printf("%d loaves are baked, the ovens are clean\n", bakery.baked);
-    return 0;
+    return last < 0 ? last : 0;
 }
 
 static int start_book(filch_frame *f, void *arg)
@@ -61,41 +76,65 @@ static int start_book(filch_frame *f, void *arg)
     return filch_sleep_ns(f, 100000);
 }
 
-static int buy(filch_frame *f, void *arg)
+static int buy_loaf(filch_frame *f)
 {
-    (void)arg;
-    filch_event_wait(f, &bakery.open);
-    for (int i = 0; i < BREAD_EACH; i++) {
-        filch_mutex_lock(f, &bakery.mutex);
-        while (bakery.on_shelf == 0)
-            filch_cond_wait(f, &bakery.has_bread, &bakery.mutex);
+    int err = filch_mutex_lock(f, &bakery.mutex);
+
+    if (err)
+        return err;
+    while (!err && bakery.on_shelf == 0)
+        err = filch_cond_wait(f, &bakery.has_bread, &bakery.mutex);
+    if (!err) {
         bakery.on_shelf--;
         bakery.sold++;
-        filch_mutex_unlock(&bakery.mutex);
-        filch_cond_signal(&bakery.has_room);
-        filch_once_call(f, &bakery.start_book, start_book, NULL);
     }
-    return 0;
+    filch_mutex_unlock(&bakery.mutex);
+    filch_cond_signal(&bakery.has_room);
+    return err ? err : filch_once_call(f, &bakery.start_book, start_book, NULL);
+}
+
+static int buy(filch_frame *f, void *arg)
+{
+    int err = filch_event_wait(f, &bakery.open);
+    (void)arg;
+
+    for (int i = 0; !err && i < BREAD_EACH; i++)
+        err = buy_loaf(f);
+    return err;
+}
+
+static int fail(int err)
+{
+    fprintf(stderr, "sync: %s\n", filch_strerror(err));
+    return 1;
 }
 
 int main(void)
 {
+    /* Tasks that wait for each other: if one cannot run, because there is no memory for its stack,
+     * the others must not wait for it. */
+    const filch_scope_options options = {.size = sizeof options, .cancel_on_error = true};
     filch_pool *pool;
     filch_scope day;
 
     filch_sem_init(&bakery.ovens, 2);
     filch_barrier_init(&bakery.clean_up, BAKERS);
-    if (filch_pool_create(&pool, NULL) || filch_scope_open(NULL, &day, pool, NULL))
-        return 1;
-    for (int i = 0; i < BAKERS; i++)
-        filch_scope_spawn(NULL, &day, bake, NULL);
-    for (int i = 0; i < CUSTOMERS; i++)
-        filch_scope_spawn(NULL, &day, buy, NULL);
+    int err = filch_pool_create(&pool, NULL);
+    if (!err)
+        err = filch_scope_open(NULL, &day, pool, &options);
+    if (err)
+        return fail(err);
+    for (int i = 0; !err && i < BAKERS + CUSTOMERS; i++)
+        err = filch_scope_spawn(NULL, &day, i < BAKERS ? bake : buy, NULL);
+    if (err)
+        filch_scope_cancel(&day);
     filch_event_set(&bakery.open); /* called on a plain thread */
-    int err = filch_scope_close(NULL, &day);
+    int closed = filch_scope_close(NULL, &day);
     filch_pool_destroy(pool);
 
+    if (err || closed)
+        return fail(err ? err : closed);
     printf("%d are sold, %d are left, never more than %d on the shelf, %d book\n", bakery.sold,
            bakery.on_shelf, bakery.most > ROOM ? bakery.most : ROOM, bakery.books);
-    return err != 0;
+    return 0;
 }

@@ -21,25 +21,36 @@ static int work_too_long(filch_frame *f, void *arg)
     return -ECANCELED;
 }
 
-static void run(filch_frame *f, void *arg)
+/* Each task sleeps 20 ms: one after the other, they would take 20 seconds. Without memory for all
+ * their stacks, some do not run, and the result is -ENOMEM. */
+static int sleep_all(filch_frame *f)
 {
     uint64_t start_ns = filch_now_ns();
     filch_scope scope;
-    filch_period period;
-    int beats = 0;
-    (void)arg;
+    int err = filch_scope_open(f, &scope, NULL, NULL);
 
-    /* Each task sleeps 20 ms: one after the other, they would take 20 seconds. */
-    filch_scope_open(f, &scope, NULL, NULL);
-    for (int i = 0; i < SLEEPERS; i++)
-        filch_scope_spawn(f, &scope, nap, NULL);
-    filch_scope_close(f, &scope);
-    printf("%d naps took %s\n", SLEEPERS,
-           filch_now_ns() - start_ns < 20000000000 ? "less than 20 seconds" : "far too long");
+    if (err)
+        return err;
+    for (int i = 0; !err && i < SLEEPERS; i++)
+        err = filch_scope_spawn(f, &scope, nap, NULL);
+    int closed = filch_scope_close(f, &scope);
+    if (!err && !closed)
+        printf("%d naps took %s\n", SLEEPERS,
+               filch_now_ns() - start_ns < 20000000000 ? "less than 20 seconds" : "far too long");
+    return err ? err : closed;
+}
+
+static void run(filch_frame *f, void *result)
+{
+    filch_scope scope;
+    filch_period period;
+    int beats = 0, *err = result;
+
+    *err = sleep_all(f);
 
     /* A thousand beats a second. A late task gets its beat at once; missed beats are counted. */
     filch_period_init(&period, filch_now_ns(), 1000000);
-    start_ns = period.next_ns;
+    uint64_t start_ns = period.next_ns;
     while (beats < 5 && filch_period_wait(f, &period) == 0)
         beats++;
     printf("%d beats, and the last %s\n", beats,
@@ -56,8 +67,13 @@ static void run(filch_frame *f, void *arg)
 int main(void)
 {
     filch_pool *pool;
-    if (filch_pool_create(&pool, NULL))
-        return 1;
-    filch_run(pool, run, NULL);
-    return filch_pool_destroy(pool);
+    int err = filch_pool_create(&pool, NULL);
+
+    if (!err) {
+        filch_run(pool, run, &err);
+        filch_pool_destroy(pool);
+    }
+    if (err)
+        fprintf(stderr, "timer: %s\n", filch_strerror(err));
+    return err ? 1 : 0;
 }

@@ -42,7 +42,9 @@
  *
  * Tasks that have not begun do not run. The spawner then has to free or close what such a task
  * would have freed or closed. It can keep a list, or use filch_future_spawn, whose future then
- * completes with -ECANCELED.
+ * completes with -ECANCELED. Or each task acquires what it needs when it has begun: in
+ * examples/echo.c, the task that serves a connection has accepted it. All this holds as well for
+ * tasks without memory for a stack (filch_scope_spawn).
  *
  * Every scope that was opened must be closed. Its memory is in use until then. The pool must live
  * as long; filch_pool_destroy returns -EBUSY over an open scope.

@@ -15,9 +15,10 @@
  *         filch_send_all(f, fd, bytes.data, (size_t)got, 0);
  *     filch_stream_close(f, &bytes);
  *
- * If the scope is cancelled, tasks that have not begun do not run, and their descriptors stay open.
- * A server that goes on after that keeps a list of those descriptors, or lets its tasks begin in
- * another scope that is not cancelled.
+ * A task that has not begun does not run if the scope is cancelled, or without memory for its stack
+ * (filch_scope_spawn). Then its descriptor stays open. So in a server that is to go on after that,
+ * the task that accepts a connection also serves it, and first spawns a task that accepts the next
+ * one (examples/echo.c).
  *
  * How it is carried out
  *   - With io_uring, the first filch_stream_next starts one request that completes again and again
