@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to valgrind: is the program running on it, and where are its stacks?
+ * Requests to valgrind: is the program running on it, where are its stacks, and which reads of free
+ * memory are meant?
  *
  * A request is a sequence of instructions that changes nothing on a processor. It rotates a
  * register by 128 bits in all, and combines a register with itself. Valgrind recognises the
@@ -8,18 +9,21 @@
  * valgrind's ABI. They are written out here, so that every build of the library works on valgrind,
  * also one made without valgrind.h.
  *
- * A request costs some ten instructions. Call this only where a pool or its I/O is created, and
- * before rare system calls.
+ * A request costs some ten instructions. Call this only where a pool or its I/O is created, before
+ * rare system calls, and in checked programs.
  */
 #ifndef FILCH_BASE_VALGRIND_H
 #define FILCH_BASE_VALGRIND_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* The numbers of valgrind.h. */
+/* The numbers of valgrind.h; the last one is memcheck's. Other tools ignore it. */
 #define FILCH_VALGRIND_RUNNING 0x1001
 #define FILCH_VALGRIND_STACK_REGISTER 0x1501
+#define FILCH_VALGRIND_CHANGE_SILENCE 0x1801
+#define FILCH_VALGRIND_MAKE_DEFINED 0x4d430002
 
 /* Returns valgrind's answer; 0 without valgrind. */
 static inline uintptr_t filch_valgrind_request(uintptr_t request, uintptr_t a, uintptr_t b)
@@ -63,6 +67,18 @@ static inline bool filch_is_on_valgrind(void)
 static inline void filch_valgrind_add_stack(const void *low, const void *high)
 {
     filch_valgrind_request(FILCH_VALGRIND_STACK_REGISTER, (uintptr_t)low, (uintptr_t)high);
+}
+
+/* From 1 to -1, valgrind reports no errors of this thread. */
+static inline void filch_valgrind_change_silence(int by)
+{
+    filch_valgrind_request(FILCH_VALGRIND_CHANGE_SILENCE, (uintptr_t)(intptr_t)by, 0);
+}
+
+/* These bytes count as initialised. */
+static inline void filch_valgrind_make_defined(const void *at, size_t bytes)
+{
+    filch_valgrind_request(FILCH_VALGRIND_MAKE_DEFINED, (uintptr_t)at, bytes);
 }
 
 #endif

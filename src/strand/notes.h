@@ -30,9 +30,9 @@ typedef struct filch_notes {
 } filch_notes;
 
 /*
- * For is_live: read 4 or 8 bytes of an object, unseen by sanitizers. The object may be gone, and
- * another function may use its memory. Or another thread may be completing the object: then the old
- * and the new value are both right.
+ * For is_live: read 4 or 8 bytes of an object, unseen by sanitizers and valgrind. The object may be
+ * gone, and its memory may be free, or used by another function. Or another thread may be
+ * completing the object: then the old and the new value are both right.
  */
 uint32_t filch_notes_read32(const void *word);
 uint64_t filch_notes_read64(const void *word);
