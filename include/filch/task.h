@@ -95,10 +95,11 @@
  *     Pass a pointer to anything else. References are no arguments.
  *
  * Unoptimised programs, and those with -DFILCH_DEBUG, check that forks are joined in order. They
- * stop with the file and line of the wrong join, or the name of the task that returned without a
- * join. The same holds for filch_fork and filch_join. Test a program in this way: optimised
- * programs find few of these mistakes (filch/pool.h), and otherwise compute a wrong result or hang.
- * Compile with -Wall: it warns about the variable `child_join` if `child` is never joined.
+ * stop with the file and line of the wrong join, or of the task that returned without a join. The
+ * same holds for filch_join, and for filch_fork, whose own line is named. Test a program in this
+ * way: optimised programs find few of these mistakes (filch/pool.h), and otherwise compute a wrong
+ * result or hang. Compile with -Wall: it warns about the variable `child_join` if `child` is never
+ * joined.
  *
  * Without macros, for other languages and other tastes:
  *

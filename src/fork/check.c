@@ -80,32 +80,36 @@ void filch_check_end(filch_strand *strand)
         stop_for_fork(first, "its forker has returned");
 }
 
-unsigned filch_check_enter(filch_frame *f, const char *task)
+/* file:line is the place of the task's definition. */
+unsigned filch_check_enter(const char *file, int line, filch_frame *f, const char *task)
 {
     if (!f) {
         fprintf(stderr,
-                "filch: the task '%s' is called without a frame, which only FILCH_RUN can do\n",
-                task);
+                "filch: %s:%d: the task '%s' is called without a frame, which only FILCH_RUN can "
+                "do\n",
+                file, line, task);
         abort();
     }
     return filch_strand_of(f)->open_forks;
 }
 
-static _Noreturn __attribute__((noinline, cold)) void stop_at_leave(filch_frame *f, int count,
-                                                                    const char *task)
+static _Noreturn __attribute__((noinline, cold)) void
+stop_at_leave(const char *file, int line, filch_frame *f, int count, const char *task)
 {
     char when[200];
 
     if (count == 0) {
-        snprintf(when, sizeof when, "the task '%s' has returned", task);
+        snprintf(when, sizeof when, "%s:%d: the task '%s' has returned", file, line, task);
         stop_for_fork(f, when);
     }
-    fprintf(stderr, "filch: the task '%s' returned with %d forked or spawned and not joined\n",
-            task, count);
+    fprintf(stderr,
+            "filch: %s:%d: the task '%s' returned with %d forked or spawned and not joined\n", file,
+            line, task, count);
     abort();
 }
 
-static __attribute__((noinline)) void check_leave(filch_frame *f, unsigned open, const char *task,
+static __attribute__((noinline)) void check_leave(const char *file, int line, filch_frame *f,
+                                                  unsigned open, const char *task,
                                                   const void *free_below)
 {
     filch_strand *strand = filch_strand_of(f);
@@ -115,13 +119,13 @@ static __attribute__((noinline)) void check_leave(filch_frame *f, unsigned open,
         filch_notes_check(strand, free_below);
     int count = strand->open_forks == UNKNOWN ? 0 : (int)(strand->open_forks - open);
     if (count != 0 || find_open(f))
-        stop_at_leave(f, count, task);
+        stop_at_leave(file, line, f, count, task);
 }
 
-void filch_check_leave(filch_frame *f, unsigned open, const char *task)
+void filch_check_leave(const char *file, int line, filch_frame *f, unsigned open, const char *task)
 {
     FILCH_NOTES_KEEP_STACK();
-    check_leave(f, open, task, __builtin_frame_address(0));
+    check_leave(file, line, f, open, task, __builtin_frame_address(0));
     FILCH_NOTES_KEPT();
 }
 

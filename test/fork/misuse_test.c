@@ -36,6 +36,7 @@ FILCH_TASK(long, twice, (int *, wrong_line_at))
     return sum;
 }
 
+static const int line_of_forgetful = __LINE__ + 1;
 FILCH_TASK(long, forgetful, (long, value))
 {
     FILCH_FORK(forgotten, leaf, value);
@@ -139,13 +140,18 @@ TEST(a_second_join_is_found)
 
 TEST(a_forgotten_join_is_found_when_the_task_returns)
 {
+    char expected[400];
+
+    snprintf(expected, sizeof expected, "filch: %s:%d: the task 'forgetful' returned with 1 forked",
+             __FILE__, line_of_forgetful);
     for (unsigned workers = 0; workers <= 2; workers++) {
         misuse m = {.run = calls_forgetful_run, .workers = workers};
 
         ended c = run_in_child(do_wrong, &m);
 
         assert_true(has_ended_by(&c, SIGABRT));
-        assert_non_null(strstr(c.text, "the task 'forgetful' returned with 1 forked"));
+        if (!strstr(c.text, expected))
+            fail_msg("expected: %s; it wrote: %s", expected, c.text);
     }
 }
 

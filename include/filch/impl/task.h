@@ -27,8 +27,9 @@ extern "C" {
 #endif
 
 /* Used by checked builds: count open forks, and stop the program at a join that is out of order. */
-FILCH_API unsigned filch_check_enter(filch_frame *f, const char *task);
-FILCH_API void filch_check_leave(filch_frame *f, unsigned open, const char *task);
+FILCH_API unsigned filch_check_enter(const char *file, int line, filch_frame *f, const char *task);
+FILCH_API void filch_check_leave(const char *file, int line, filch_frame *f, unsigned open,
+                                 const char *task);
 FILCH_API unsigned filch_check_fork(filch_frame *f);
 FILCH_API void filch_check_join(filch_frame *f, unsigned order, const char *name, const char *file,
                                 int line);
@@ -249,8 +250,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #endif
 
 #if FILCH_CHECKED
-#define FILCH_IMPL_CHECK_ENTER(f, task) const unsigned filch_open = filch_check_enter(f, task);
-#define FILCH_IMPL_CHECK_LEAVE(f, task) filch_check_leave(f, filch_open, task);
+#define FILCH_IMPL_CHECK_ENTER(f, task)                                                            \
+    const unsigned filch_open = FILCH_IMPL_PLACE(filch_check_enter, f, task);
+#define FILCH_IMPL_CHECK_LEAVE(f, task) FILCH_IMPL_PLACE(filch_check_leave, f, filch_open, task);
 #define FILCH_IMPL_CHECK_FIELD unsigned order;
 #define FILCH_IMPL_CHECK_FORK(child, f) (child)->order = filch_check_fork(f)
 #define FILCH_IMPL_CHECK_SPAWN(f) (void)filch_check_fork(f)
