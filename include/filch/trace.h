@@ -67,7 +67,8 @@ FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counte
  *
  * In brackets is the function of the task, by the symbol table of the program. For a stripped
  * program it is "<file>+0x<address>": `addr2line -f -e <file>` prints its name, if <file> is a copy
- * with debug information. A strand shows the task that it began with. Forks that were not stolen
+ * with debug information. `c++filt` reads the names of C++ templates and lambdas; other names are
+ * readable as they are. A strand shows the task that it began with. Forks that were not stolen
  * are part of the task that joins them.
  *
  * Plain threads that wait are not listed. The dump names the holder of a mutex only if that is a

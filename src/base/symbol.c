@@ -9,11 +9,13 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SYMBOLS_AT_ONCE 128
+#define SYMBOL_BYTES 512
 
 /* A line of /proc/self/maps. */
 typedef struct mapping {
@@ -85,18 +87,67 @@ static bool has_address(const Elf64_Sym *symbol, uint64_t address)
            address >= symbol->st_value && address - symbol->st_value < symbol->st_size;
 }
 
+/*
+ * Write "ns::fib" for the symbol "_ZN2nsL3fibEi" of C++. False: it is no such symbol, or it has
+ * parts that are no plain names, like those of templates and lambdas.
+ *
+ * __cxa_demangle knows all of them, but may need more memory than a small stack has.
+ */
+static bool demangle(const char *symbol, char *name, size_t bytes)
+{
+    static const char unnamed[] = "_GLOBAL__N_1";
+    size_t used = 0;
+
+    if (strncmp(symbol, "_Z", 2) != 0)
+        return false;
+    bool is_nested = symbol[2] == 'N';
+    const char *at = symbol + 2 + is_nested;
+    do {
+        char *part;
+        at += *at == 'L'; /* not visible in other files */
+        if (*at < '1' || *at > '9')
+            return false;
+        size_t length = strtoul(at, &part, 10);
+        if (length > strlen(part))
+            return false;
+        bool is_unnamed = length == sizeof unnamed - 1 && memcmp(part, unnamed, length) == 0;
+        int added = snprintf(name + used, bytes - used, "%s%.*s", used > 0 ? "::" : "",
+                             is_unnamed ? INT_MAX : (int)length,
+                             is_unnamed ? "(anonymous namespace)" : part);
+        if (added < 0 || (size_t)added >= bytes - used)
+            return false;
+        used += (size_t)added;
+        at = part + length;
+    } while (is_nested && *at != 'E');
+    return *at != 'I'; /* the arguments of a template */
+}
+
+/* Remove what FILCH_TASK has added to the name of a task. */
+static void cut_suffix(char *name)
+{
+    static const char *const suffixes[] = {"_thunk", "_thunk_run", "_thunk_future"};
+    size_t length = strlen(name);
+
+    for (unsigned i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        size_t suffix_length = strlen(suffixes[i]);
+        if (length > suffix_length && strcmp(name + length - suffix_length, suffixes[i]) == 0)
+            name[length - suffix_length] = '\0';
+    }
+}
+
 /* Read the name, without what was added by the compiler (".constprop.0") and by FILCH_TASK. */
 static bool read_name(int fd, uint64_t offset, char *name, size_t bytes)
 {
-    ssize_t got = pread(fd, name, bytes - 1, (off_t)offset);
+    char symbol[SYMBOL_BYTES];
+    ssize_t got = pread(fd, symbol, sizeof symbol - 1, (off_t)offset);
 
     if (got <= 0)
         return false;
-    name[got] = '\0';
-    name[strcspn(name, ".")] = '\0';
-    char *end = strstr(name, "_thunk");
-    if (end && strcmp(end, "_thunk") == 0)
-        *end = '\0';
+    symbol[got] = '\0';
+    symbol[strcspn(symbol, ".")] = '\0';
+    if (!demangle(symbol, name, bytes))
+        snprintf(name, bytes, "%s", symbol);
+    cut_suffix(name);
     return name[0] != '\0';
 }
 

@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Write the name of the function at `address` to `name`; for the thunk of a FILCH_TASK, the name of
- * the task. Without a symbol, "<file>+0x<address>", as `addr2line -e <file>` reads it. Without a
+/* Write the name of the function at `address` to `name`; for a function that FILCH_TASK has
+ * generated, the name of the task. Names of C++ are demangled, but not those of templates and
+ * lambdas. Without a symbol, "<file>+0x<address>", as `addr2line -e <file>` reads it. Without a
  * file, the address alone. Not for signal handlers. */
 void filch_symbol_name(uintptr_t address, char *name, size_t bytes);
 

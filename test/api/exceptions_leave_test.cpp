@@ -147,6 +147,27 @@ static int compare_thrower(const void *, const void *, void *)
     return 0;
 }
 
+/* Names are demangled, also those that other files do not see. */
+namespace outer
+{
+struct inner {
+    static int method_thrower(filch_frame *, void *)
+    {
+        boom();
+        return 0;
+    }
+};
+
+namespace
+{
+int hidden_thrower(filch_frame *, void *)
+{
+    boom();
+    return 0;
+}
+} // namespace
+} // namespace outer
+
 /* ---- those that end their thread ------------------------------------------------------------- */
 
 [[gnu::noinline]] static void end_thread()
@@ -204,11 +225,11 @@ static void fork_plain(filch_frame *f)
     filch_join(f, mark);
 }
 
-static void spawn_in_scope(filch_frame *f)
+template <filch_task_fn *fn> static void spawn_in_scope(filch_frame *f)
 {
     filch_scope scope;
     filch_scope_open(f, &scope, nullptr, nullptr);
-    filch_scope_spawn(f, &scope, scope_thrower, nullptr);
+    filch_scope_spawn(f, &scope, fn, nullptr);
     filch_scope_close(f, &scope);
 }
 
@@ -331,15 +352,20 @@ static const way throws[] = {
      [] { filch_run(pool, plain_thrower, nullptr); }},
     {"filch_submit", "leaves the function plain_thrower\n", submit_plain},
     {"filch_join", "leaves the function plain_thrower\n", [] { in_task(fork_plain); }},
-    {"filch_scope_spawn", "leaves the function scope_thrower\n", [] { in_task(spawn_in_scope); }},
+    {"filch_scope_spawn", "leaves the function scope_thrower\n",
+     [] { in_task(spawn_in_scope<scope_thrower>); }},
+    {"a method", "leaves the function outer::inner::method_thrower\n",
+     [] { in_task(spawn_in_scope<outer::inner::method_thrower>); }},
+    {"a hidden function", "leaves the function outer::(anonymous namespace)::hidden_thrower\n",
+     [] { in_task(spawn_in_scope<outer::hidden_thrower>); }},
     {"filch_future_spawn", "leaves the function future_thrower\n", [] { in_task(spawn_future); }},
     {"filch_future_submit", "leaves the function future_thrower\n", submit_future},
     {"filch_invoke", "leaves the function plain_thrower\n", [] { in_task(invoke); }},
     {"filch_once_call", "leaves the function scope_thrower\n", [] { in_task(run_once); }},
     {"filch_pipeline_run", "leaves the function stage_thrower\n", [] { in_task(run_pipeline); }},
-    {"filch_for", "body_thrower",
+    {"filch_for", "leaves the function body_thrower\n",
      [] { in_task([](filch_frame *f) { filch_for(f, 0, 100, body_thrower, nullptr); }); }},
-    {"filch_reduce", "add_thrower", [] { in_task(reduce); }},
+    {"filch_reduce", "leaves the function add_thrower\n", [] { in_task(reduce); }},
     {"filch_sort", "compare_thrower", [] { in_task([](filch_frame *f) { sort(f, filch_sort); }); }},
     {"filch_sort_stable", "compare_thrower",
      [] { in_task([](filch_frame *f) { sort(f, filch_sort_stable); }); }},

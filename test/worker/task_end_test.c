@@ -197,6 +197,33 @@ TEST(a_forgotten_sync_is_found_in_an_optimised_program)
     assert_stopped_everywhere(forgets_to_sync, "forgets_to_sync", "not joined");
 }
 
+static void by_run_macro(filch_pool *pool, filch_fn *fn TEST_UNUSED)
+{
+    FILCH_RUN(pool, forgets_sync, 1);
+}
+
+static void by_submit_macro(filch_pool *pool, filch_fn *fn TEST_UNUSED)
+{
+    FILCH_SUBMIT(pool, forgets_sync, 1);
+    filch_pool_wait(pool);
+}
+
+static void by_future_macro(filch_pool *pool, filch_fn *fn TEST_UNUSED)
+{
+    forgets_sync_future future;
+
+    FILCH_FUTURE_SUBMIT(pool, &future, forgets_sync, 1);
+    filch_future_get(NULL, &future.future, NULL);
+}
+
+TEST(a_FILCH_TASK_has_its_own_name_in_messages)
+{
+    skip_with_other_deques();
+    assert_stopped((wrong){NULL, by_run_macro, 2}, "forgets_sync", "not joined");
+    assert_stopped((wrong){NULL, by_submit_macro, 2}, "forgets_sync", "not joined");
+    assert_stopped((wrong){NULL, by_future_macro, 2}, "forgets_sync", "not joined");
+}
+
 TEST(a_task_that_ends_its_thread_is_found)
 {
     skip_with_tsan();
@@ -288,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_that_joins_none_of_its_forks_is_found),
         cmocka_unit_test(a_forgotten_sync_is_found_in_an_optimised_program),
+        cmocka_unit_test(a_FILCH_TASK_has_its_own_name_in_messages),
         cmocka_unit_test(a_task_that_ends_its_thread_is_found),
         cmocka_unit_test(a_hook_or_a_blocking_call_that_ends_its_thread_is_found),
         cmocka_unit_test(the_function_that_the_user_wrote_is_named),

@@ -73,7 +73,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
                                                  R, FILCH_IMPL_NOTHING, FILCH_IMPL_RESULT_FITS)(R) \
     };
 
-/* How a thief, or a join that has no `name_forked`, runs the task in a slot. */
+/* How a thief, or a join that has no `name_forked`, runs the task in a slot. For this function,
+ * name_thunk_run and name_thunk_future, messages and dumps show the task's name (base/symbol.c). */
 #define FILCH_IMPL_DEFINE_THUNK(R, name, n, ...)                                                   \
     static __attribute__((unused)) void name##_thunk(filch_frame *filch_f, filch_slot *filch_task) \
     {                                                                                              \
@@ -140,7 +141,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     }
 
 #define FILCH_IMPL_DEFINE_RUN(R, name, n, ...)                                                     \
-    static __attribute__((unused)) void name##_root(filch_frame *filch_f, void *filch_work)        \
+    static __attribute__((unused)) void name##_thunk_run(filch_frame *filch_f, void *filch_work)   \
     {                                                                                              \
         name##_forked *const filch_child = (name##_forked *)filch_work;                            \
         (void)filch_child;                                                                         \
@@ -152,7 +153,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     {                                                                                              \
         name##_forked filch_work, *const filch_child = &filch_work;                                \
         FILCH_IMPL_EACH(n, FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                       \
-        filch_run_always(filch_in, name##_root, filch_child);                                      \
+        filch_run_always(filch_in, name##_thunk_run, filch_child);                                 \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_RETURN_RESULT)()                         \
     }                                                                                              \
     static inline __attribute__((unused)) int name##_submit(                                       \
@@ -160,7 +161,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     {                                                                                              \
         name##_forked filch_work, *const filch_child = &filch_work;                                \
         FILCH_IMPL_EACH(n, FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                       \
-        return filch_submit_copy(filch_in, name##_root, filch_child, sizeof filch_work);           \
+        return filch_submit_copy(filch_in, name##_thunk_run, filch_child, sizeof filch_work);      \
     }
 
 /* FILCH_FUTURE_SUBMIT: the caller's memory holds the future, the arguments and the result. */
@@ -170,8 +171,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         name##_args args;                                                                          \
         FILCH_IMPL_PICK(R, FILCH_IMPL_NOTHING, FILCH_IMPL_RESULT_FIELD)(R)                         \
     } name##_future;                                                                               \
-    static __attribute__((unused)) int name##_complete(filch_frame *filch_f, void *filch_work,     \
-                                                       void **filch_value)                         \
+    static __attribute__((unused)) int name##_thunk_future(filch_frame *filch_f, void *filch_work, \
+                                                           void **filch_value)                     \
     {                                                                                              \
         name##_future *const filch_child = (name##_future *)filch_work;                            \
         (void)filch_child;                                                                         \
@@ -186,7 +187,8 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
     {                                                                                              \
         filch_future_init(&filch_child->future);                                                   \
         FILCH_IMPL_EACH(n, FILCH_IMPL_TO_CHILD, __VA_ARGS__)                                       \
-        return filch_future_submit(filch_in, &filch_child->future, name##_complete, filch_child);  \
+        return filch_future_submit(filch_in, &filch_child->future, name##_thunk_future,            \
+                                   filch_child);                                                   \
     }
 
 /* Never defined. FILCH_FORK and the others mention it or the struct of this name first: the name is
