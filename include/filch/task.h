@@ -17,7 +17,9 @@
  *     }
  *
  * FILCH_TASK(result, name, (type, argument)...) opens a function of up to 16 arguments. Each pair
- * stands in brackets; its type is no array. The result has any type but an array, also void.
+ * stands in brackets; its type is no array. The result has any type but an array, also void. A type
+ * with a comma, like std::pair<int, int>, needs a name of its own, by typedef or using.
+ * Tasks are defined where functions are, in C++ also in a namespace, but not in a class.
  * The function is static. For other files, write a function that calls it by FILCH_RUN or, with a
  * frame, by FILCH_CALL_ON; or put the whole task into a header.
  *
@@ -100,6 +102,11 @@
  * way: optimised programs find few of these mistakes (filch/pool.h), and otherwise compute a wrong
  * result or hang. Compile with -Wall: it warns about the variable `child_join` if `child` is never
  * joined.
+ *
+ * Most mistakes with these macros are one short error of the compiler. An undeclared `filch_here`
+ * means that FILCH_FORK or another macro is used outside a task. Two mistakes are many errors: a
+ * task that is defined twice, and (argument, type) for (type, argument). There the first error
+ * tells most, and -Wfatal-errors hides the others.
  *
  * Without macros, for other languages and other tastes:
  *

@@ -342,7 +342,9 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
 #define FILCH_IMPL_TASK_RESULT(pair, many, result, name, ...)                                      \
     FILCH_IMPL_STAND_IN(int, name) FILCH_IMPL_REFUSE(result, FILCH_IMPL_TEXT_RESULT)
 
-#define FILCH_IMPL_TEXT_PAIR "FILCH_TASK arguments are written (type, name), each in brackets"
+#define FILCH_IMPL_TEXT_PAIR                                                                       \
+    "FILCH_TASK arguments are written (type, name), each in brackets; a type with a comma needs "  \
+    "a typedef"
 #define FILCH_IMPL_TEXT_MANY "FILCH_TASK has at most 16 arguments"
 #define FILCH_IMPL_TEXT_RESULT "FILCH_TASK begins with the type of the result, then the name"
 
