@@ -3,6 +3,7 @@
 
 #include "strand/plain.h"
 #include "strand/unwind.h"
+#include "worker/steps.h"
 
 #include <stdio.h>
 
@@ -19,6 +20,12 @@ uintptr_t filch_task_function(filch_slot *task)
     return thunk == (uintptr_t)filch_plain_run || thunk == (uintptr_t)filch_plain_run_checked
                ? (uintptr_t)filch_plain_in(task)->fn
                : thunk;
+}
+
+uintptr_t filch_strand_function(const filch_strand *strand)
+{
+    return filch_worker_is_job(strand->body) ? filch_job_function(strand->argument)
+                                             : filch_task_function(strand->argument);
 }
 
 /* The newest public task was not joined: a join would have moved the split below it. */

@@ -18,9 +18,12 @@
 
 #include "worker/worker.h"
 
-/* For filch_misuse: the function of the task in a slot, which is not complete, or of a job. */
+/* For messages: the function of the task in a slot, which is not complete, or of a job. */
 uintptr_t filch_task_function(filch_slot *task);
 uintptr_t filch_job_function(const filch_job *job);
+
+/* The same for the task that runs on a strand. The strand must not end meanwhile. */
+uintptr_t filch_strand_function(const filch_strand *strand);
 
 /* Call this if filch_has_ended_wrongly. It returns only in the child of a fork() that
  * `may_return`. */

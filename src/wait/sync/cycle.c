@@ -6,9 +6,13 @@
 
 #ifdef FILCH_DEBUG
 
+#include "base/symbol.h"
 #include "worker/keeper.h"
+#include "worker/misuse.h"
 
 #include <stdio.h>
+
+#define NAME_BYTES 96
 
 static filch_lock all_lock;
 static filch_lock_wait *all;
@@ -46,9 +50,11 @@ static void print(const filch_lock_wait *first)
     fprintf(stderr, "filch: tasks wait for each other in a circle, and none of them can go on:\n");
     do {
         const filch_lock_wait *holder = follow(wait);
-        fprintf(stderr,
-                "  the task on strand %u waits at a mutex, %p, held by the task on strand %u\n",
-                wait->strand->id, (void *)wait->mutex, holder->strand->id);
+        char name[NAME_BYTES], holder_name[NAME_BYTES];
+        filch_symbol_name(filch_strand_function(wait->strand), name, sizeof name);
+        filch_symbol_name(filch_strand_function(holder->strand), holder_name, sizeof holder_name);
+        fprintf(stderr, "  strand %u [%s] waits for a mutex at %p, held by strand %u [%s]\n",
+                wait->strand->id, name, (void *)wait->mutex, holder->strand->id, holder_name);
         wait = holder;
     } while (wait != first);
 }
