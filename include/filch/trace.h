@@ -58,7 +58,8 @@ FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counte
 
 /*
  * Print all strands of the pool. From any thread; the pool goes on meanwhile. In gdb,
- * scripts/gdb/filch.py does the same, with backtraces.
+ * scripts/gdb/filch.py shows the tasks, what they wait for and the holders of mutexes, too, and
+ * their backtraces.
  *
  *     pool 'filch': 2 workers, 0 asleep; 1 tasks from outside, 0 waiting to run
  *       strand 1 [left] waits for a mutex at 0x5617f0a8e060, held by strand 2 [right]

@@ -2,7 +2,8 @@
 """Strands of a filch pool, for gdb.
 
     (gdb) source scripts/gdb/filch.py
-    (gdb) filch strands            what each strand does
+    (gdb) filch strands            what each strand does: its task, what it waits for, and the
+                                   holder of a mutex
     (gdb) filch strands <pool>     the same for this pool, if no thread works for a pool
     (gdb) filch bt                 backtraces of all waiting strands
     (gdb) filch bt <id>            the backtrace of one strand
@@ -13,9 +14,12 @@ say so.
 For a backtrace, the selected thread borrows the saved registers of a strand. So backtraces need a
 live process.
 """
+import re
+
 import gdb
 
 GUARD_BYTES, HEADER_OFFSET = 64 << 10, 2048  # of src/strand/slab.c and filch/strand.h
+ADDRESS_BITS = (1 << 56) - 1  # of the state of a task; the marks are above them
 
 
 # Types of the library, each with a member that these commands read. A program with debug
@@ -87,15 +91,50 @@ def running(pool):
     return {int(w["strand"]["filch_value"]): i for i, w in enumerate(workers)}
 
 
+def function_name(address):
+    """The name of the function at this address, without what FILCH_TASK has added (symbol.c)."""
+    text = gdb.execute(f"info symbol {address:#x}", to_string=True)
+    if text.startswith("No symbol"):
+        return f"{address:#x}"
+    name = re.sub(r" (\+ \d+ )?in section .*", "", text.strip())
+    name = re.sub(r"\([^()]*\)$", "", name)  # the parameters of a C++ function
+    return re.sub(r"_thunk(_run|_future)?$", "", name)
+
+
+def task_of(strand):
+    """The task that runs on the strand, in brackets, as filch_pool_dump prints it."""
+    if not strand["body"]:
+        return "[a new task]"
+    if function_name(int(strand["body"])) == "run_job":
+        job = strand["argument"].cast(gdb.lookup_type("filch_job").pointer())
+        return f"[{function_name(int(job['named']) or int(job['fn']))}]"
+    slot = strand["argument"].cast(gdb.lookup_type("filch_slot").pointer())
+    thunk = int(slot["state"]["filch_value"]) & ADDRESS_BITS
+    if function_name(thunk).startswith("filch_plain_run"):
+        thunk = int(slot["room"].address.cast(gdb.lookup_type("filch_plain").pointer())["fn"])
+    return f"[{function_name(thunk)}, stolen]"
+
+
+def holder_of(address):
+    """The strand that holds the mutex at this address, as the end of a line."""
+    mutex = gdb.Value(address).cast(gdb.lookup_type("filch_mutex").pointer())
+    holder = mutex["holder"]["filch_value"]
+    if not holder:
+        return ""
+    strand = holder.cast(gdb.lookup_type("struct filch_strand").pointer()).dereference()
+    return f", held by strand {int(strand['id'])} {task_of(strand)}"
+
+
 def waits_at(strand):
-    """What the strand waits for, as filch_pool_dump prints it, but without the holder."""
+    """What the strand waits for, as filch_pool_dump prints it. Of holders only that of a mutex."""
     kind, value = int(strand["waits"]["filch_value"]), int(strand["waits_for"]["filch_value"])
     if kind == 0:
         return None
     row = gdb.parse_and_eval("'dump.c'::filch_waits_rows")[kind]
     name, form = row["name"].string(), str(row["form"])
     if form == "ADDRESS":
-        return f"{name} at {value:#x}"
+        is_mutex = kind == int(gdb.parse_and_eval("(int)FILCH_WAITS_MUTEX"))
+        return f"{name} at {value:#x}{holder_of(value) if is_mutex else ''}"
     if form == "COUNT":
         return f"{name} among {value}"
     if form == "OPERATION":
@@ -156,9 +195,9 @@ class FilchStrands(gdb.Command):
             for strand in strands(pool):
                 worker, at = runs.get(int(strand.address)), waits_at(strand)
                 if worker is not None:
-                    print(f"  strand {int(strand['id'])} runs on worker {worker}")
+                    print(f"  strand {int(strand['id'])} {task_of(strand)} runs on worker {worker}")
                 elif at:
-                    print(f"  strand {int(strand['id'])} waits for {at}")
+                    print(f"  strand {int(strand['id'])} {task_of(strand)} waits for {at}")
 
 
 class FilchBacktrace(gdb.Command):
@@ -175,7 +214,7 @@ class FilchBacktrace(gdb.Command):
                 is_wanted = int(strand["id"]) == int(argument) if argument else at
                 if not is_wanted or int(strand.address) in runs:
                     continue
-                print(f"strand {int(strand['id'])} waits for {at}")
+                print(f"strand {int(strand['id'])} {task_of(strand)} waits for {at}")
                 with Lent(strand):
                     gdb.execute("backtrace")
 
