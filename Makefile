@@ -1,6 +1,7 @@
 # Shortcuts for CMake's presets. Each installs missing packages, then builds in build/<preset>.
 
 PREFIX ?= /usr/local
+build_type ?= Release
 ctest_options ?=
 mutate_options ?=
 bench_options ?=
@@ -17,6 +18,7 @@ help:
 	@echo 'make demo         build, then run a short benchmark against other runtimes'
 	@echo 'make check        build and run all tests (some of them: ctest_options="-L unit")'
 	@echo 'make install      install the library to PREFIX [$(PREFIX)]; honours DESTDIR'
+	@echo '                  (with debug information, for gdb: build_type=RelWithDebInfo)'
 	@echo 'make clean        remove build/'
 	@echo
 	@echo 'Benchmarks; the results are in build/bench:'
@@ -128,7 +130,8 @@ mutants:
 
 install:
 	scripts/setup
-	cmake --preset release -DFILCH_BENCH=OFF && cmake --build --preset release --target filch
+	cmake --preset release -DFILCH_BENCH=OFF -DCMAKE_BUILD_TYPE=$(build_type)
+	cmake --build --preset release --target filch
 	cmake --install build/release --prefix '$(PREFIX)'
 
 clean:
