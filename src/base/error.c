@@ -19,7 +19,8 @@ const char *filch_strerror(int err)
     case ENOMEM:
         return "not enough memory";
     case EAGAIN:
-        return "not now: it would have to wait, or the system lacks something for a moment";
+        return "not now: it would have to wait; or no thread can be started, because of a limit on "
+               "threads or memory";
     case ECANCELED:
         return "cancelled";
     case ETIMEDOUT:

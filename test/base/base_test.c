@@ -13,6 +13,7 @@
 #include "base/topology.h"
 
 #include <errno.h>
+#include <filch/error.h>
 #include <sys/syscall.h>
 
 #define THREADS 4
@@ -308,6 +309,14 @@ TEST(locked_pages_are_not_discarded)
     filch_unmap_aligned(low, 0, page);
 }
 
+TEST(the_text_of_EAGAIN_names_threads_and_limits)
+{
+    const char *text = filch_strerror(-EAGAIN);
+
+    assert_non_null(strstr(text, "thread"));
+    assert_non_null(strstr(text, "limit"));
+}
+
 TEST(small_memory_is_zero)
 {
     char *memory = filch_calloc(3, 5);
@@ -376,6 +385,7 @@ int main(void)
         cmocka_unit_test(a_guard_on_nothing_is_an_error),
         cmocka_unit_test(discarded_pages_are_zero_and_guards_stay),
         cmocka_unit_test(locked_pages_are_not_discarded),
+        cmocka_unit_test(the_text_of_EAGAIN_names_threads_and_limits),
         cmocka_unit_test(small_memory_is_zero),
 #ifdef FILCH_FAULTS
         cmocka_unit_test(a_peek_copies_memory_and_notices_that_there_is_none),
