@@ -83,7 +83,8 @@ FILCH_API int filch_pool_dump(filch_pool *pool, FILE *out);
  * When the process gets this signal, dump all its pools to the standard error, between two lines
  * that begin with "filch: ". The environment variable FILCH_DUMP_SIGNAL does the same for a program
  * that does not call this. Its value is a number, or HUP, QUIT, USR1, USR2, PWR or WINCH, also with
- * "SIG" before. It is read when the first pool is created.
+ * "SIG" before. It is read when the first pool is created. Another value is ignored with a line on
+ * the standard error.
  *
  * The keeper prints (filch/pool.h); the handler only wakes it. This call starts the keeper, if it
  * does not run. So the dump also comes if all workers block, and if all other threads block the

@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <filch/error.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -286,11 +287,13 @@ static void read_environment(void)
         return;
     int number = parse_signal(wish);
     int err = number > 0 ? choose(number, true) : -EINVAL;
-    if (err <= 0 && filch_is_verbose())
-        fprintf(stderr,
-                err ? "filch: '%.32s' in FILCH_DUMP_SIGNAL ignored: %s\n"
-                    : "filch: pools are dumped on signal %.32s\n",
-                wish, strerror(-err));
+    /* Always: otherwise the signal that the user sends would end the program. */
+    if (err < 0)
+        fprintf(stderr, "filch: '%.32s' in FILCH_DUMP_SIGNAL is ignored: %s\n", wish,
+                err == -EINVAL ? "choose a number, or HUP, QUIT, USR1, USR2, PWR or WINCH"
+                               : filch_strerror(err));
+    else if (err == 0 && filch_is_verbose())
+        fprintf(stderr, "filch: pools are dumped on signal %.32s\n", wish);
 }
 
 void filch_dump_read_environment(void)
