@@ -61,7 +61,7 @@ FILCH_API int filch_pool_counters(const filch_pool *pool, filch_counters *counte
  * scripts/gdb/filch.py shows the tasks, what they wait for and the holders of mutexes, too, and
  * their backtraces.
  *
- *     pool 'filch': 2 workers, 0 asleep; 1 tasks from outside, 0 waiting to run
+ *     pool 'filch': 2 workers, 0 asleep; 1 task from outside, 0 waiting to run
  *       strand 1 [left] waits for a mutex at 0x5617f0a8e060, held by strand 2 [right]
  *       strand 2 [right] waits for a mutex at 0x5617f0a8e040, held by strand 1 [left]
  *       strand 0 [serve] waits for recv of descriptor 7

@@ -69,6 +69,12 @@ __attribute__((format(printf, 2, 3))) static void add(text *to, const char *form
         to->length += (size_t)length < room ? (size_t)length : room - 1;
 }
 
+/* The end of a noun after this number. */
+static const char *s_after(unsigned count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* ---- tasks ----------------------------------------------------------------------------------- */
 
 static const char *name_of(dump *d, uintptr_t address)
@@ -157,10 +163,11 @@ static void add_rwlock(text *to, const filch_rwlock *lock)
         return;
     /* relaxed: a copy. */
     uint32_t state = filch_load_relaxed(&copy.state);
+    uint32_t readers = state & (FILCH_RWLOCK_WRITER - 1);
     if (state & FILCH_RWLOCK_WRITER)
         add(to, ", held by a writer");
     else
-        add(to, ", held by %u readers", state & (FILCH_RWLOCK_WRITER - 1));
+        add(to, ", held by %u reader%s", readers, s_after(readers));
 }
 
 static void add_scope(text *to, const filch_scope *scope, bool for_limit)
@@ -171,7 +178,7 @@ static void add_scope(text *to, const filch_scope *scope, bool for_limit)
         return;
     /* relaxed: copies. */
     uint32_t open = for_limit ? copy.running_count : filch_load_relaxed(&copy.task_count);
-    add(to, ", with %u tasks that have not ended", open);
+    add(to, ", with %u task%s that ha%s not ended", open, s_after(open), open == 1 ? "s" : "ve");
     if (filch_load_relaxed(&copy.mark))
         add(to, ", cancelled");
 }
@@ -315,8 +322,9 @@ static bool add_strand(dump *d, text *to, const filch_strand *strand, filch_stra
         add(to, " waits for ");
         add_object(d, to, kind, object);
     }
+    unsigned to_steal = filch_split_split(split) - filch_split_tail(split);
     if (!d->pool->strands.kind && filch_split_split(split) > filch_split_tail(split))
-        add(to, ", with %u tasks to steal", filch_split_split(split) - filch_split_tail(split));
+        add(to, ", with %u task%s to steal", to_steal, s_after(to_steal));
     return true;
 }
 
@@ -363,9 +371,10 @@ int filch_pool_dump(filch_pool *pool, FILE *out)
     if (!pool || !out)
         return -EINVAL;
     /* relaxed: only printed. */
-    fprintf(out, "pool '%s': %u workers, %u asleep; %u tasks from outside, %u waiting to run\n",
-            pool->options.name, pool->worker_count, filch_sleep_sleeper_count(&pool->sleep),
-            filch_load_relaxed(&pool->pending) & ~FILCH_POOL_AWAITED,
+    uint32_t pending = filch_load_relaxed(&pool->pending) & ~FILCH_POOL_AWAITED;
+    fprintf(out, "pool '%s': %u worker%s, %u asleep; %u task%s from outside, %u waiting to run\n",
+            pool->options.name, pool->worker_count, s_after(pool->worker_count),
+            filch_sleep_sleeper_count(&pool->sleep), pending, s_after(pending),
             filch_load_relaxed(&pool->inject.count));
     for (unsigned i = 0; i < pool->worker_count; i++) {
         filch_worker *worker = pool->workers[i];
@@ -373,10 +382,10 @@ int filch_pool_dump(filch_pool *pool, FILE *out)
         uint32_t ready = filch_load_relaxed(&worker->ready.count),
                  spawned = filch_load_relaxed(&worker->spawned.count);
         if (ready + spawned > 0)
-            fprintf(out, "  worker %u has %u strands to go on with, and %u tasks to begin\n", i,
-                    ready, spawned);
+            fprintf(out, "  worker %u has %u strand%s to go on with, and %u task%s to begin\n", i,
+                    ready, s_after(ready), spawned, s_after(spawned));
     }
     print_strands(&d);
-    fprintf(out, "  %u strands are free\n", d.free_count);
+    fprintf(out, "  %u strand%s free\n", d.free_count, d.free_count == 1 ? " is" : "s are");
     return ferror(out) ? -EIO : 0;
 }

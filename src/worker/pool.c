@@ -83,7 +83,8 @@ static unsigned choose_worker_count(const filch_pool *pool)
     char why[256];
 
     if (count > 0)
-        snprintf(why, sizeof why, "%u workers: asked for by the program", count);
+        snprintf(why, sizeof why, "%u worker%s: asked for by the program", count,
+                 count == 1 ? "" : "s");
     else
         count = filch_topology_default_workers(&pool->topology, "", why, sizeof why);
     if (filch_is_verbose())

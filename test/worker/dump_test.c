@@ -232,7 +232,7 @@ TEST(every_kind_of_wait_names_its_object)
     UNTIL(shows(s.pool, "[wait_future] waits for a future at %p", (void *)&future));
     UNTIL(shows(s.pool, "[wait_barrier] waits for a barrier at %p, where 1 of 3 have arrived",
                 (void *)&barrier));
-    UNTIL(shows(s.pool, "[wait_to_write] waits for a lock, to write at %p, held by 1 readers",
+    UNTIL(shows(s.pool, "[wait_to_write] waits for a lock, to write at %p, held by 1 reader\n",
                 (void *)&rwlock));
     UNTIL(shows(s.pool, "[wait_cond] waits for a condition at %p", (void *)&cond));
     UNTIL(shows(s.pool, "[wait_channel] waits for a channel, to receive at %p", (void *)channel));
@@ -248,6 +248,36 @@ TEST(every_kind_of_wait_names_its_object)
     filch_channel_destroy(channel);
     close(pair[0]);
     close(pair[1]);
+}
+
+static int wait_small_scope(filch_frame *f, void *arg TEST_UNUSED)
+{
+    filch_scope scope;
+    int err = filch_scope_open(f, &scope, NULL, NULL);
+
+    CHECK(err == 0 && filch_scope_spawn(f, &scope, wait_event, NULL) == 0);
+    return filch_scope_close(f, &scope);
+}
+
+static void run_one(filch_frame *f, void *pool)
+{
+    filch_scope scope;
+
+    CHECK(filch_scope_open(f, &scope, NULL, NULL) == 0);
+    CHECK(filch_scope_spawn(f, &scope, wait_small_scope, NULL) == 0);
+    while (!shows(pool, ", with 1 task that has not ended\n"))
+        filch_yield(f);
+    CHECK(shows(pool, "': 1 worker, 0 asleep; 1 task from outside, 0 waiting to run\n"));
+    filch_scope_cancel(&scope);
+    filch_scope_close(f, &scope);
+}
+
+TEST(one_of_something_is_in_the_singular)
+{
+    filch_pool *pool = watched_pool_of(1);
+
+    assert_int_equal(filch_run(pool, run_one, pool), 0);
+    watched_pool_destroy(pool);
 }
 
 /* ---- stolen tasks ---------------------------------------------------------------------------- */
@@ -664,6 +694,7 @@ int main(void)
         cmocka_unit_test(of_a_deadlock_it_names_the_tasks_the_mutexes_and_their_holders),
         cmocka_unit_test(a_mutex_that_a_thread_holds_has_no_strand_as_its_holder),
         cmocka_unit_test(every_kind_of_wait_names_its_object),
+        cmocka_unit_test(one_of_something_is_in_the_singular),
         cmocka_unit_test(a_join_names_the_stolen_task_and_the_worker_that_runs_it),
         cmocka_unit_test(a_filch_run_names_its_function),
         cmocka_unit_test(a_signal_dumps_all_pools_also_when_they_hang),
