@@ -73,7 +73,7 @@ static void *send_bytes(void *arg)
 static void run(filch_frame *f, void *arg)
 {
     (void)arg;
-    for (unsigned tries = 0; sample_count < wanted && tries < 10 * wanted; tries++) {
+    for (unsigned tries = 0; sample_count < wanted && tries < 100 * wanted; tries++) {
         filch_scope scope;
         if (filch_scope_open(f, &scope, NULL, NULL))
             exit(1);
