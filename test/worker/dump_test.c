@@ -644,9 +644,7 @@ static void dump_in_a_child(void *arg TEST_UNUSED)
 
 TEST(a_signal_dumps_also_in_a_forked_child)
 {
-#ifdef TEST_TSAN
-    skip(); /* it lets no child start threads whose parent had some */
-#endif
+    skip_without_threads_in_children();
     ended c = run_in_child(dump_in_a_child, NULL);
     assert_exit_code(&c, 0);
 }
@@ -679,9 +677,7 @@ static void dump_a_new_pool_in_a_child(void *had_pool)
 
 TEST(a_signal_dumps_also_a_new_pool_of_a_forked_child)
 {
-#ifdef TEST_TSAN
-    skip(); /* as above */
-#endif
+    skip_without_threads_in_children();
     ended c = run_in_child(dump_a_new_pool_in_a_child, NULL);
     assert_exit_code(&c, 0);
     c = run_in_child(dump_a_new_pool_in_a_child, "");
