@@ -383,7 +383,7 @@ static int serve_request(filch_frame *f, connection *c)
 }
 
 /* Receive bytes of a head. If no task accepts connections meanwhile, perhaps there is no stack for
- * one that would. */
+ * such a task. */
 static ssize_t receive_more(filch_frame *f, connection *c, uint64_t deadline_ns)
 {
     for (;;) {
