@@ -22,10 +22,21 @@
  * to the owner, which forks and joins them with plain stores and one comparison each:
  *
  *     fork is slow when  f >= fork_limit   the region is full, or a thief asked for work
- *     join is slow when  f <  join_limit   the slot is public, or a thief asked for work
+ *     join is slow when  f <  join_limit   the slot is public or known, or a thief asked for work
+ *
+ * At least the oldest private slot is known: an idle worker can tell whether it holds a task, and
+ * publish it for an owner that computes and does not come to its next fork or join.
  *
  * A thief that wants work overwrites both limits. So the comparison that is made anyway also polls
  * for thieves. src/deque/README.md has the protocol.
+ *
+ * Edges
+ *   task-known  filch_fork_fill -> filch_split_reach
+ *               carries the task in a known slot, and everything its forker did before.
+ *   task-ready  filch_fork_fill -> filch_split_steal
+ *               the same for other slots, by way of filch_split_publish (src/deque/split.h).
+ *   fork-or-look  filch_fork_fill, filch_fork_is_slow  x  filch_split_ask, filch_second_look
+ *               see src/worker/README.md.
  */
 #ifndef FILCH_STRAND_H
 #define FILCH_STRAND_H
@@ -71,6 +82,9 @@ struct filch_slot {
 #define FILCH_TASK_AWAITED ((uintptr_t)1 << 63)
 /* With some deques: the worker that clears this mark has the task. */
 #define FILCH_TASK_OFFERED ((uintptr_t)1 << 62)
+/* The owner joins the task, and will run it unless it is public. */
+#define FILCH_TASK_TAKEN ((uintptr_t)1 << 61)
+#define FILCH_TASK_MARKS (FILCH_TASK_AWAITED | FILCH_TASK_OFFERED | FILCH_TASK_TAKEN)
 
 /* The part of a strand's header that the inlined path reads. The owner writes it; thieves that ask
  * for work overwrite it. */
@@ -87,6 +101,14 @@ typedef struct filch_region {
 } filch_region;
 
 #define FILCH_LIMITS(f) (&((filch_region *)((uintptr_t)(f) & ~(FILCH_REGION_BYTES - 1)))->limits)
+
+/* The last step of writing a task to `f`. */
+FILCH_INLINE void filch_fork_fill(filch_frame *f, filch_thunk *thunk)
+{
+    /* release [task-known], [fork-or-look]. If the slot is not known, [task-ready] carries it to
+     * thieves. */
+    filch_store_release(&f->state, (uintptr_t)thunk);
+}
 
 /* Must fork take the slow path for the task just written to `f`? */
 FILCH_INLINE bool filch_fork_is_slow(const filch_frame *f)

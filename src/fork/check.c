@@ -56,7 +56,7 @@ static filch_slot *find_open(filch_frame *f)
         return NULL;
     if (filch_plain_is_live(f) && filch_plain_in(f)->generation == generation_of(strand))
         return f;
-    return strand->split.split > i ? f : NULL;
+    return filch_split_now(&strand->split) > i ? f : NULL;
 }
 
 /* A frame is used at file:line. */
@@ -181,8 +181,7 @@ filch_frame *filch_check_plain_fork(const char *file, int line, filch_frame *f, 
                                        .line = (unsigned)line,
                                        .generation = generation_of(filch_strand_of(f))};
     filch_plain_in(f)->seal = filch_plain_seal(filch_plain_in(f));
-    /* relaxed: carried to thieves by [task-ready] when the slot is published. */
-    filch_store_relaxed(&f->state, (uintptr_t)filch_plain_run_checked);
+    filch_fork_fill(f, filch_plain_run_checked);
     return filch_fork_is_slow(f) ? filch_spawn_slow(f, f) : f + 1;
 }
 

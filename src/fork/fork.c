@@ -7,6 +7,7 @@
  */
 #include "fork/fork.h"
 
+#include "base/clock.h"
 #include "fork/kinds.h"
 #include "strand/plain.h"
 #include "strand/unwind.h"
@@ -18,6 +19,57 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- known slots ----------------------------------------------------------------------------- */
+
+/* A slow fork or join takes about 10 ns. A strand may spend so many of them on known slots, and
+ * earns one in this time. The clock is read at every 16th join only: that takes as long. */
+#define EARNS_NS 1000
+#ifndef BUDGET /* the model checker has less */
+#define BUDGET 16
+#define LEAST 4 /* when a thief has asked */
+#define JOINS_TO_CLOCK 16
+#define EXTENSION 8 /* a slow fork makes its slot known, and the free slots behind it */
+#endif
+
+/* Earn what is due since the last time, and at least `least`. */
+static void earn(filch_strand *strand, uint32_t least)
+{
+    uint64_t ticks = filch_clock_ticks();
+    uint64_t earned = (ticks - strand->earned_ticks) / filch_clock_ticks_in(EARNS_NS);
+    uint32_t *budget = &strand->split.budget;
+
+    if (earned == 0 && least == 0)
+        return;
+    strand->earned_ticks = ticks;
+    earned = *budget + (earned > least ? earned : least);
+    *budget = earned < BUDGET ? (uint32_t)earned : BUDGET;
+}
+
+/* The owner joins slot i, the newest, which is known and private as far as it knows. False: an idle
+ * worker has published the task. */
+static bool claim(filch_strand *strand, uint32_t i, uint32_t split)
+{
+    filch_split *s = &strand->split;
+    uint32_t budget = s->budget, known = filch_split_known(s), kept = known;
+
+    if (i > split && budget > 0)
+        s->budget--;
+    else if (i > split)
+        kept = split + 1 + (i - split) / 2;
+    else if (++strand->oldest_joins % JOINS_TO_CLOCK == 0 && budget == 0)
+        earn(strand, 0);
+    bool is_mine = filch_split_claim(s, i, kept);
+    /* An idle worker may have published more slots than are kept known. */
+    uint32_t now = filch_split_now(s);
+    if (is_mine && kept <= now)
+        filch_split_know(s, now + 1);
+    if (filch_split_known(s) != known || (budget > 0) != (s->budget > 0))
+        filch_split_follow(s);
+    return is_mine;
+}
+
+/* ---- publish --------------------------------------------------------------------------------- */
 
 /* A thief may want work: publish the slots below `count`. While more workers are idle than tasks
  * are public, forks stay slow and each publishes its task. Otherwise they are fast again. */
@@ -32,6 +84,8 @@ static void serve(filch_strand *strand, uint32_t count)
     }
     if (strand->keeps_all)
         count = 0;
+    if (split->budget < LEAST)
+        earn(strand, LEAST - split->budget);
     filch_pool *pool = worker->pool;
     bool is_published = false;
     do {
@@ -54,22 +108,35 @@ static uint32_t count_below(filch_strand *strand, filch_frame *f)
     return (uint32_t)(last - filch_split_slots(&strand->split));
 }
 
+/* No task is in the slot of `f`. If the slot is not known, it is about to be. */
+static void clear_free(filch_strand *strand, filch_frame *f)
+{
+    uint32_t i = count_below(strand, f);
+
+    if (i >= filch_split_known(&strand->split))
+        filch_split_clear(&strand->split, i);
+}
+
 void filch_publish(filch_frame *f)
 {
     filch_strand *strand = filch_strand_of(f);
-    if (strand->kind)
+    if (strand->kind) {
         filch_fork_slow(f - 1);
-    else
+    } else {
+        clear_free(strand, f);
         serve(strand, count_below(strand, f));
+    }
 }
 
 void filch_publish_all(filch_frame *f)
 {
     filch_strand *strand = filch_strand_of(f);
-    if (strand->kind)
+    if (strand->kind) {
         filch_serve_deque(strand);
-    else
+    } else {
+        clear_free(strand, f);
         serve(strand, count_below(strand, f));
+    }
 }
 
 void filch_publish_quietly(filch_frame *f)
@@ -79,6 +146,7 @@ void filch_publish_quietly(filch_frame *f)
         filch_kind_fork_quietly(strand, f - 1);
         return;
     }
+    clear_free(strand, f);
     if (strand->keeps_all || !filch_split_publish(&strand->split, count_below(strand, f)))
         return;
     filch_split_follow(&strand->split);
@@ -106,9 +174,17 @@ bool filch_is_wanted(filch_frame *f)
 
 filch_slot *filch_fork_split(filch_strand *strand, filch_frame *f)
 {
-    if (f >= strand->split.end)
-        return strand->split.end;
-    serve(strand, count_below(strand, f + 1));
+    filch_split *split = &strand->split;
+
+    if (f >= split->end)
+        return split->end;
+    uint32_t i = count_below(strand, f);
+    if (!filch_split_is_armed(split) && split->budget > 0) {
+        filch_split_extend(split, i, i + EXTENSION);
+        return f;
+    }
+    clear_free(strand, f + 1);
+    serve(strand, i + 1);
     return f;
 }
 
@@ -131,8 +207,8 @@ filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark)
         return room;
     }
     memcpy(room->room, task.room, sizeof task.room);
-    /* relaxed: as for every fork, and the copy is local. */
-    filch_store_relaxed(&room->state, filch_load_relaxed(&task.state));
+    /* relaxed: the copy is local. */
+    filch_fork_fill(room, (filch_thunk *)filch_load_relaxed(&task.state));
     return filch_fork_is_slow(room) ? filch_spawn_slow(room, mark) : room + 1;
 }
 
@@ -143,7 +219,10 @@ bool filch_join_split(filch_strand *strand, filch_frame *f)
 
     if (filch_split_is_armed(split))
         serve(strand, count_below(strand, f));
-    if (i >= split->split)
+    if (i >= filch_split_known(split))
+        return true;
+    uint32_t now = filch_split_now(split);
+    if (i >= now && claim(strand, i, now))
         return true;
     /* acquire [task-done]: only a thief completes it, so a DONE task cannot be taken back. */
     if (filch_load_acquire(&f->state) != FILCH_TASK_DONE) {
@@ -165,8 +244,7 @@ filch_slot *filch_fork(filch_frame *f, filch_fn *fn, void *arg)
 
     plain->fn = fn;
     plain->arg = arg;
-    /* relaxed: carried to thieves by [task-ready] when the slot is published. */
-    filch_store_relaxed(&f->state, (uintptr_t)filch_plain_run);
+    filch_fork_fill(f, filch_plain_run);
     return filch_fork_is_slow(f) ? filch_spawn_slow(f, f) : f + 1;
 }
 
@@ -177,8 +255,8 @@ filch_slot *filch_join(filch_frame *f, filch_frame *mark)
         if (filch_join_is_slow(f) && !filch_join_slow(f))
             continue;
         /* relaxed: own slot, private or taken back. */
-        filch_thunk *thunk = (filch_thunk *)filch_load_relaxed(&f->state);
-        thunk(f, f);
+        uintptr_t thunk = filch_load_relaxed(&f->state) & ~FILCH_TASK_TAKEN;
+        ((filch_thunk *)thunk)(f, f);
     }
     return f;
 }

@@ -62,8 +62,7 @@ static bool has_room(filch_frame *f)
     static void name##_put(filch_frame *f, name##_args args)                                       \
     {                                                                                              \
         *(name##_args *)(void *)f->room = args;                                                    \
-        /* relaxed: carried to thieves by [task-ready] when the slot is published. */              \
-        filch_store_relaxed(&f->state, (uintptr_t)name##_thunk);                                   \
+        filch_fork_fill(f, name##_thunk);                                                          \
     }
 
 /* Publish the part just below `f`. */

@@ -44,7 +44,7 @@ static inline bool filch_plain_is_live(filch_slot *task)
 {
     const filch_plain *plain = filch_plain_in(task);
     /* relaxed: own slot. */
-    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_OFFERED;
+    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_MARKS;
 
     return thunk == (uintptr_t)filch_plain_run_checked && plain->seal == filch_plain_seal(plain) &&
            !plain->is_begun;

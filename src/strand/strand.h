@@ -72,6 +72,10 @@ struct filch_strand {
     unsigned open_forks;              /* checked builds: forks without a join */
     /* Operations since its last turn that completed without a wait: src/io/io.c. */
     unsigned at_once;
+    /* For known slots, see fork.c: how often the oldest private task was joined, and when the
+     * strand last earned some of the split's budget. */
+    unsigned oldest_joins;
+    uint64_t earned_ticks;
     /* Do not publish tasks: the frame does not tell which slots hold tasks. */
     bool keeps_all;
     /* For deques whose entries are claimed: pushes since the last sweep, and entries that the sweep

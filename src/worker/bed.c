@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "worker/lookout.h"
+#include "worker/second_look.h"
 #include "worker/source.h"
 
 /* Sleep until the thread is called (returns CALLED or ENDED), or until time is up or an event comes
@@ -33,15 +34,17 @@ static enum filch_bed_state nap(filch_worker *worker, const struct timespec *tim
 bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout)
 {
     filch_pool *pool = worker->pool;
+    uint64_t second_look_ns = filch_second_look_ns(worker);
+    uint64_t since_ns = second_look_ns == FILCH_NEVER_NS ? 0 : filch_clock_ns();
     enum filch_bed_state bed;
     bool was_lookout;
 
     do {
-        bool has_end = until_ns != FILCH_NEVER_NS || is_lookout;
+        uint64_t end_ns = until_ns < second_look_ns ? until_ns : second_look_ns;
+        bool has_end = end_ns != FILCH_NEVER_NS || is_lookout;
         uint64_t now_ns = has_end ? filch_clock_ns() : 0;
-        uint64_t end_ns = is_lookout && now_ns + filch_look_ns(pool) < until_ns
-                              ? now_ns + filch_look_ns(pool)
-                              : until_ns;
+        if (is_lookout && now_ns + filch_look_ns(pool) < end_ns)
+            end_ns = now_ns + filch_look_ns(pool);
         uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
         struct timespec timeout = filch_timespec(left_ns);
 
@@ -50,6 +53,10 @@ bool filch_worker_sleep(filch_worker *worker, uint64_t until_ns, bool is_lookout
             filch_timers_unwatch(&pool->timers, worker);
             filch_pool_fire_timers(pool);
             until_ns = filch_timers_watch(&pool->timers, worker);
+        }
+        if (bed == FILCH_BED_EMPTY && second_look_ns != FILCH_NEVER_NS &&
+            filch_clock_ns() >= second_look_ns) {
+            second_look_ns = filch_second_look(worker, since_ns);
         }
         was_lookout = is_lookout;
         if (is_lookout)

@@ -95,7 +95,7 @@ static void add_slot(dump *d, text *to, const filch_slot *slot)
     if (!filch_peek(slot, &copy, sizeof copy))
         return;
     /* relaxed: a copy. */
-    uintptr_t thunk = filch_load_relaxed(&copy.state) & ~(FILCH_TASK_AWAITED | FILCH_TASK_OFFERED);
+    uintptr_t thunk = filch_load_relaxed(&copy.state) & ~FILCH_TASK_MARKS;
     if (thunk == FILCH_TASK_DONE) {
         add(to, "a task that is done");
     } else if (thunk == (uintptr_t)filch_plain_run || thunk == (uintptr_t)filch_plain_run_checked) {

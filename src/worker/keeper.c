@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/keeper.h"
 
+#include "base/barrier.h"
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/lock.h"
@@ -129,6 +130,7 @@ static void *serve(void *argument)
 {
     (void)argument;
     pthread_setname_np(pthread_self(), "filch/keeper");
+    filch_barrier_prepare(); /* unless `start` has done that */
     for (;;) {
         /* acquire [rung] */
         uint32_t rung = filch_load_acquire(&bell);
@@ -152,6 +154,7 @@ static int start(void)
 
     if (filch_fault(FILCH_FAULT_THREAD))
         return -EAGAIN;
+    filch_barrier_prepare_early();
     /* relaxed: pthread_create carries it. */
     filch_store_relaxed(&stopping, 0);
     sigfillset(&all);

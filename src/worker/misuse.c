@@ -15,7 +15,7 @@ uintptr_t filch_job_function(const filch_job *job)
 uintptr_t filch_task_function(filch_slot *task)
 {
     /* relaxed: only the marks can change. */
-    uintptr_t thunk = filch_load_relaxed(&task->state) & ~(FILCH_TASK_AWAITED | FILCH_TASK_OFFERED);
+    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_MARKS;
 
     return thunk == (uintptr_t)filch_plain_run || thunk == (uintptr_t)filch_plain_run_checked
                ? (uintptr_t)filch_plain_in(task)->fn
@@ -31,7 +31,7 @@ uintptr_t filch_strand_function(const filch_strand *strand)
 /* The newest public task was not joined: a join would have moved the split below it. */
 static _Noreturn void stop_for_fork(filch_strand *self, uintptr_t fn)
 {
-    filch_slot *task = filch_split_slots(&self->split) + self->split.split - 1;
+    filch_slot *task = filch_split_slots(&self->split) + filch_split_now(&self->split) - 1;
     const filch_plain *plain = filch_plain_in(task);
 
     if (plain->seal == filch_plain_seal(plain))
@@ -42,7 +42,7 @@ static _Noreturn void stop_for_fork(filch_strand *self, uintptr_t fn)
 
 void filch_misuse_at_end(filch_strand *self, uintptr_t fn, bool may_return)
 {
-    if (self->split.split != 0)
+    if (filch_split_now(&self->split) != 0)
         stop_for_fork(self, fn);
     if (!may_return)
         filch_misuse("the child of a fork() returned from the task that had called fork(), instead "

@@ -33,7 +33,8 @@ void filch_misuse_at_end(filch_strand *self, uintptr_t fn, bool may_return);
 static inline bool filch_has_ended_wrongly(filch_strand *self)
 {
     /* relaxed: only fork() clears it, in the child. */
-    return __builtin_expect(self->split.split != 0 || !filch_load_relaxed(self->pool->alive), 0);
+    return __builtin_expect(
+        filch_split_now(&self->split) != 0 || !filch_load_relaxed(self->pool->alive), 0);
 }
 
 #endif

@@ -25,8 +25,8 @@ static FILCH_NOT_INLINED void run_stolen(filch_strand *self)
 {
     filch_slot *task = self->argument;
 
-    /* relaxed: claimed by [task-ready]. Since then the forker can only have set AWAITED. */
-    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
+    /* relaxed: claimed by [task-ready]. Since then the forker can only have set marks. */
+    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_MARKS;
 
     ((filch_thunk *)thunk)(filch_split_slots(&self->split), task);
     FILCH_STOP_UNWIND();

@@ -93,6 +93,7 @@ static int error_of(long number, const long *arg)
     case SYS_rt_tgsigqueueinfo:
         return fault_strikes_some(PART_settings) ? EAGAIN : 0;
     case SYS_process_vm_readv: /* refused by a container */
+    case SYS_membarrier:
         return fault_strikes(PART_settings) ? EPERM : 0;
     case SYS_write: /* memory that a dump reads */
     case SYS_gettid:

@@ -71,8 +71,8 @@ static void watchdog_report_strand(filch_strand *strand, void *context)
     if (strand->kind)
         fprintf(stderr, " %s with %zu entries,", strand->kind->name,
                 strand->kind->size_hint(strand->deque));
-    fprintf(stderr, " split %u%s, tail %u, %s, root %p\n", split->split,
-            split->is_used_up ? " (all taken)" : "", filch_split_tail(word),
+    fprintf(stderr, " split %u, tail %u, known %u, %s, root %p\n", filch_split_split(word),
+            filch_split_tail(word), filch_split_known(split),
             filch_split_is_armed(split) ? "asked" : "not asked", filch_load_relaxed(&strand->root));
 }
 

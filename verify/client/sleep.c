@@ -126,9 +126,8 @@ static void submit(void)
     for (const char *c = script; *c; c++) {
         if (*c == 'i' || *c == 'p')
             inject(*c == 'p' ? 2 : 1);
-        strand->split.is_used_up |= *c == 'u';
-        if (*c == 'w' || *c == 'u')
-            filch_split_publish(&strand->split, strand->split.split + 1);
+        if (*c == 'w')
+            filch_split_publish(&strand->split, filch_split_now(&strand->split) + 1);
         filch_pool_notify(pool, NULL);
     }
 }
@@ -140,7 +139,8 @@ static MC_OUTSIDE bool may_rest(void)
 
     for (unsigned i = 0; i < worker_count; i++)
         is_rest |= !is_busy[i];
-    return !is_rest || (pool->inject.count.filch_value == 0 && (uint32_t)word == word >> 32);
+    return !is_rest || (pool->inject.count.filch_value == 0 &&
+                        filch_split_tail(word) == filch_split_split(word));
 }
 
 /* All initial states of `workers` workers, with all scripts of up to `length` of the two
@@ -186,13 +186,13 @@ int main(int argc, char **argv)
 
     is_busy_for_ever = true;
     code |= run_all("sleep 2, jobs, busy", options, 2, 1, "ip");
-    code |= run_all("sleep 2, tasks, busy", options, 2, 1, "wu");
+    code |= run_all("sleep 2, tasks, busy", options, 2, 1, "wi");
     is_busy_for_ever = false;
     code |= run_all("sleep 1, jobs", options, 1, 1, "ip");
     code |= run_all("sleep 1, jobs", mc_bounded(options, 3, 1), 1, 2, "ip");
-    code |= run_all("sleep 1, tasks", options, 1, 1, "wu");
+    code |= run_all("sleep 1, tasks", options, 1, 1, "wi");
     code |= run_all("sleep 2, jobs", mc_bounded(options, 2, 1), 2, 1, "ip");
-    code |= run_all("sleep 2, tasks", mc_bounded(options, 2, 1), 2, 1, "wu");
+    code |= run_all("sleep 2, tasks", mc_bounded(options, 2, 1), 2, 1, "wi");
     code |= run_all("sleep 3, jobs", mc_bounded(options, 1, 1), 3, 1, "ip");
     return code;
 }

@@ -13,6 +13,12 @@
  * find a task; the owner waits for that at `!`. At `a` the strand is armed, as when it is shown. A
  * lost question would leave both of them spinning.
  *
+ * Programs with `reach` begin with a strand that no thief has asked, and whose budget may be used
+ * up.
+ * Their thieves publish known tasks themselves, as a second look does. Scripts with `=` show that
+ * the oldest private task is always known: at `=` the owner waits, without a fork or a join, until
+ * a thief has run a task that was private.
+ *
  * The last programs have no thieves: while more workers are idle than tasks are public, each fork
  * publishes at once.
  */
@@ -38,8 +44,10 @@ static struct {
 } tasks[TASKS];
 
 static const char *script;
-static unsigned tries; /* of each thief; 0: until it has a task */
-static unsigned idle;  /* workers that only count: more than there are ever tasks, or 0 */
+static unsigned tries;  /* of each thief; 0: until it has a task */
+static unsigned idle;   /* workers that only count: more than there are ever tasks, or 0 */
+static bool is_reached; /* thieves publish known tasks; the strand begins unasked */
+static unsigned budget; /* of such a strand */
 
 static void run_task(filch_frame *f, void *task)
 {
@@ -80,7 +88,7 @@ static void run_script(filch_strand *self)
             filch_store_release(&begun, 1);
         } else if (*c == '?') {
             await(&told);
-        } else if (*c == '!') {
+        } else if (*c == '!' || *c == '=') {
             await(&ended);
         } else if (*c == 'a') {
             filch_split_arm(&self->split);
@@ -97,14 +105,19 @@ static void run_script(filch_strand *self)
         }
     }
     mc_check(f == bottom, "all is joined");
-    mc_check(self->split.split == 0, "the last join leaves the split at 0");
+    mc_check(filch_split_now(&self->split) == 0, "the last join leaves the split at 0");
 }
 
 /* The worker's loop for a strand that waits, without the other work. */
 static void owner(void)
 {
     strand->body = run_script;
-    filch_split_arm(&strand->split);
+    if (is_reached) {
+        strand->split.budget = budget;
+        filch_split_answer(&strand->split);
+    } else {
+        filch_split_arm(&strand->split);
+    }
     for (;;) {
         filch_strand_enter(strand, &worker->native);
         filch_slot *child = worker->waits_for;
@@ -121,7 +134,7 @@ static void owner(void)
 /* As run_stolen of the loop does. */
 static void run_stolen(filch_slot *task)
 {
-    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_AWAITED;
+    uintptr_t thunk = filch_load_relaxed(&task->state) & ~FILCH_TASK_MARKS;
 
     ((filch_thunk *)thunk)(NULL, task);
     filch_exchange_acq_rel(&task->state, FILCH_TASK_DONE);
@@ -131,12 +144,16 @@ static void run_stolen(filch_slot *task)
 static filch_steal_result steal(bool ask)
 {
     filch_slot *task;
-    filch_steal_result result = filch_split_steal(&strand->split, &task);
+    filch_steal_result result;
+
+    if (is_reached && filch_split_mark(&strand->split, mc_self() + 1))
+        filch_split_reach(&strand->split, mc_self() + 1, filch_barrier_all());
+    result = filch_split_steal(&strand->split, &task);
 
     if (result == FILCH_STEAL_WON) {
         filch_sleep_found(&pool->sleep);
         run_stolen(task);
-    } else if (result == FILCH_STEAL_EMPTY && ask) {
+    } else if (result == FILCH_STEAL_EMPTY && ask && !is_reached) {
         filch_split_ask(&strand->split, false);
     }
     return result;
@@ -145,10 +162,23 @@ static filch_steal_result steal(bool ask)
 static void thief(void)
 {
     filch_sleep_search(&pool->sleep, 8);
-    for (unsigned i = 0; i < tries; i++)
-        if (steal(true) == FILCH_STEAL_WON)
+    for (unsigned i = 0; i < tries; i++) {
+        if (steal(true) != FILCH_STEAL_WON)
+            continue;
+        if (!is_reached)
             return;
+        filch_sleep_search(&pool->sleep, 8);
+    }
     filch_sleep_found(&pool->sleep);
+}
+
+/* Looks until there is a task: a livelock if a known task cannot be published. */
+static void thief_that_reaches(void)
+{
+    await(&begun);
+    filch_sleep_search(&pool->sleep, 8);
+    while (steal(false) != FILCH_STEAL_WON)
+        filch_pause();
 }
 
 static void thief_that_asks_once(void)
@@ -175,7 +205,7 @@ typedef struct family {
     mc_options options;
     unsigned thieves, tries;
     bool is_quiet; /* scripts have q */
-    char text[TASKS + 4];
+    char text[2 * TASKS];
 } family;
 
 static void run(family *f)
@@ -186,6 +216,8 @@ static void run(family *f)
 
     if (is_question)
         program.threads[1] = thief_that_asks_once;
+    if (strchr(f->text, '='))
+        program.threads[1] = thief_that_reaches;
     if (f->thieves != 1)
         program.threads[f->thieves == 0 ? 1 : 2] = f->thieves == 0 ? NULL : thief;
     snprintf(name, sizeof name, "split %s %ux%u", f->text, f->thieves, f->tries);
@@ -255,6 +287,55 @@ static int run_questions(mc_options options)
     return mc_report(f.total);
 }
 
+/* All scripts with strands that forks and joins leave fast, with and without a budget. Bounded, for
+ * the barrier: mc_barrier_all. */
+static int run_reached(const char *name, mc_options options, unsigned longest, unsigned thieves,
+                       unsigned each, int preemptions)
+{
+    family f = make_family(name, options, thieves, each, preemptions);
+
+    is_reached = true;
+    for (budget = 0; budget <= 2; budget++)
+        for (unsigned length = 1; length <= longest + options.is_long; length++)
+            run_all(&f, 0, length, 0);
+    is_reached = false;
+    return mc_report(f.total);
+}
+
+/* A thief publishes and takes tasks while the owner publishes, or makes fewer slots known, or more.
+ * In the last script, the first burst leaves thunks in slots that are not known. Then the strand
+ * earns a budget, and the last fork makes such a slot known. */
+static int run_raised(mc_options options)
+{
+    static const char *const scripts[] = {"ffq", "fqf", "fffff", "ffffjjjjfjff"};
+    family f = make_family("split raised", options, 1, 4, 2);
+
+    is_reached = true;
+    for (budget = 0; budget <= 2; budget += 2)
+        for (unsigned i = 0; i < (budget == 0 ? 4 : 3); i++) {
+            strcpy(f.text, scripts[i]);
+            f.options = mc_bounded(options, i == 3 ? 3 : 2, i == 3 ? 1 : 3);
+            run(&f);
+        }
+    is_reached = false;
+    return mc_report(f.total);
+}
+
+static int run_hidden(mc_options options)
+{
+    static const char *const scripts[] = {">f=", "f>f=", "fjf>=", "ffjj>f=", "fjfjf>=", "ffjf>="};
+    family f = make_family("split hidden", options, 1, 0, 2);
+
+    is_reached = true;
+    for (budget = 0; budget <= 1; budget++)
+        for (unsigned i = 0; i < 6; i++) {
+            strcpy(f.text, scripts[i]);
+            run(&f);
+        }
+    is_reached = false;
+    return mc_report(f.total);
+}
+
 static int run_idle(mc_options options)
 {
     family f = make_family("split idle", options, 0, 0, -1);
@@ -272,7 +353,11 @@ int main(int argc, char **argv)
 
     return run_scripts("split 1x1", options, 4, 1, 1, -1) |
            run_scripts("split 1x2", options, 2, 1, 2, -1) | run_quiet(options) | run_idle(options) |
-           run_questions(options) | run_scripts("split 1x2", options, 4, 1, 2, 2) |
+           run_questions(options) | run_hidden(options) |
+           run_reached("split reach 1x1", options, 4, 1, 1, 3) |
+           run_reached("split reach 1x3", options, 3, 1, 3, 2) |
+           run_reached("split reach 2x1", options, 2, 2, 1, 2) | run_raised(options) |
+           run_scripts("split 1x2", options, 4, 1, 2, 2) |
            run_scripts("split 2x1", options, 2, 2, 1, 1) |
            run_scripts("split 2x2", options, 1, 2, 2, 1);
 }

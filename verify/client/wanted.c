@@ -186,6 +186,7 @@ int main(int argc, char **argv)
     int code = 0;
 
     code |= run_all("wanted s", options, "s", false, LENGTH);
+    options.timeouts = 3; /* for second looks */
     code |= run_all("wanted a", mc_bounded(options, 1, 1), "a", false, LENGTH);
     code |= run_all("wanted as +", mc_bounded(options, 1, 1), "as", true, LENGTH);
     return code;

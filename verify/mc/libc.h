@@ -38,6 +38,7 @@ int mc_thread_join(pthread_t thread);
 uint64_t mc_clock(void);
 int mc_clock_gettime(struct timespec *now);
 bool mc_may_fault(unsigned kind); /* a choice: something in the environment fails */
+void mc_barrier_all(void);        /* membarrier(2) */
 __attribute__((noreturn)) void mc_abort(const char *file, int line);
 
 #define malloc(bytes) mc_malloc(bytes)

@@ -3,9 +3,10 @@
  * The machine that the library sees in the model: two CPUs, and an environment that fails when the
  * client lets it.
  *
- * This file replaces src/base/topology.c and cgroup.c, which read /sys, and
+ * This file replaces src/base/topology.c and cgroup.c, which read /sys, src/base/barrier.c, and
  * src/worker/dump_signal.c, which handles a signal.
  */
+#include "base/barrier.h"
 #include "base/fault.h"
 #include "base/topology.h"
 #include "mc/libc.h"
@@ -35,6 +36,20 @@ uint64_t filch_dump_serve(bool is_ending)
 bool filch_dump_forked(void)
 {
     return false;
+}
+
+void filch_barrier_prepare(void)
+{
+}
+
+void filch_barrier_prepare_early(void)
+{
+}
+
+bool filch_barrier_all(void)
+{
+    mc_barrier_all();
+    return true;
 }
 
 int filch_topology_init(filch_topology *topology)

@@ -104,8 +104,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         } else {                                                                                   \
             *(name##_forked **)(void *)filch_f->room = filch_child;                                \
         }                                                                                          \
-        /* relaxed: carried to thieves by [task-ready] when the slot is published. */              \
-        filch_store_relaxed(&filch_f->state, (uintptr_t)name##_thunk);                             \
+        filch_fork_fill(filch_f, name##_thunk);                                                    \
         if (filch_fork_is_slow(filch_f))                                                           \
             filch_f = filch_fork_slow(filch_f);                                                    \
         filch_child->slot = filch_f;                                                               \
@@ -120,8 +119,7 @@ FILCH_API void filch_run_always(filch_pool *pool, filch_fn *fn, void *arg);
         name##_args *const filch_args = (name##_args *)(void *)filch_f->room;                      \
         (void)filch_args;                                                                          \
         FILCH_IMPL_EACH(n, FILCH_IMPL_TO_SLOT, __VA_ARGS__)                                        \
-        /* relaxed: carried to thieves by [task-ready] when the slot is published. */              \
-        filch_store_relaxed(&filch_f->state, (uintptr_t)name##_thunk);                             \
+        filch_fork_fill(filch_f, name##_thunk);                                                    \
         *filch_at =                                                                                \
             filch_fork_is_slow(filch_f) ? filch_spawn_slow(filch_f, filch_mark) : filch_f + 1;     \
     }

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The second look. README.md has its rules and edges.
+ */
+#include "worker/second_look.h"
+
+#include "base/barrier.h"
+#include "base/clock.h"
+
+/* A strand that answers at all answers much sooner, and a person does not notice. */
+#define SECOND_LOOK_NS 100000
+
+/* Later looks have a barrier for strands in which they see no task, too: see README.md. */
+#define SURE_LOOK_NS 1000000
+
+/* A look that has not settled it for all strands is repeated at twice the time, until then. */
+#define LAST_LOOK_NS 1000000000
+
+/* Strands for which one barrier is paid. */
+#define AT_ONCE 16
+
+/* The strand that `worker` runs, if it was asked and has not answered. */
+static filch_strand *unanswered(filch_worker *worker)
+{
+    /* acquire [strand-shown] */
+    filch_strand *strand = filch_load_acquire(&worker->strand);
+
+    /* relaxed: a hint. If the strand answers now, it publishes its tasks itself. A request stays
+     * in the limits if the owner has only updated them (filch_split_follow). */
+    return strand && (filch_load_relaxed(&strand->split.asked) ||
+                      filch_split_is_armed(&strand->split))
+               ? strand
+               : NULL;
+}
+
+uint64_t filch_second_look_ns(filch_worker *self)
+{
+    filch_pool *pool = self->pool;
+
+    /* Other deques show all tasks as soon as they are pushed, or when their owner answers. */
+    for (unsigned i = 0; !pool->strands.kind && i < pool->worker_count; i++)
+        if (i != self->index && unanswered(pool->workers[i]))
+            return filch_clock_ns() + SECOND_LOOK_NS;
+    return FILCH_NEVER_NS;
+}
+
+uint64_t filch_second_look(filch_worker *self, uint64_t since_ns)
+{
+    filch_pool *pool = self->pool;
+    uint32_t mark = self->index + 1;
+    uint64_t slept_ns = filch_clock_ns() - since_ns;
+    bool is_sure = slept_ns >= SURE_LOOK_NS, found = false, is_settled = true;
+
+    for (unsigned i = 0; i < pool->worker_count;) {
+        filch_strand *marked[AT_ONCE];
+        unsigned count = 0;
+
+        for (; i < pool->worker_count && count < AT_ONCE; i++) {
+            filch_strand *strand = unanswered(pool->workers[i]);
+            if (!strand)
+                continue;
+            if ((is_sure || filch_split_seems_known(&strand->split)) &&
+                filch_split_mark(&strand->split, mark))
+                marked[count++] = strand;
+            else
+                is_settled = false;
+        }
+        bool has_barrier = count > 0 && filch_barrier_all();
+        for (unsigned k = 0; k < count; k++) {
+            filch_steal_result result = filch_split_reach(&marked[k]->split, mark, has_barrier);
+            found |= result == FILCH_STEAL_WON;
+            is_settled &= result != FILCH_STEAL_LOST;
+        }
+    }
+    if (found)
+        filch_pool_notify(pool, NULL);
+    if (is_settled || slept_ns >= LAST_LOOK_NS)
+        return FILCH_NEVER_NS;
+    return since_ns + (2 * slept_ns > SURE_LOOK_NS ? 2 * slept_ns : SURE_LOOK_NS);
+}
