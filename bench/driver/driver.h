@@ -63,7 +63,8 @@ typedef struct bench_work {
     const char *unit; /* a run consists of many of these; or NULL */
     work_kind kind;
     unsigned variants; /* bit i: variant i has this work */
-    int workers_min;   /* 2 if the calling thread alone cannot do the work; 0 means 1 */
+    int workers_min;   /* 2 if the work means nothing with one worker; 0 means 1 */
+    bool is_coarse;    /* too few tasks to divide among more workers than cores */
     int repeats;       /* runs per round, for works too short for steady figures; 0 means 1 */
     long size[2];      /* full, short */
     long peer_size[2]; /* for slow peers; 0: the same as `size` */
@@ -97,7 +98,8 @@ typedef struct bench_target {
 extern const bench_target targets[];
 extern const int target_count;
 
-/* With more workers than cores, T may be at most this many times T with one worker per core. */
+/* With more workers than cores, T may be at most this many times T with one worker per core. Coarse
+ * works have no such target: the cores share their time among long tasks, in any runtime. */
 #define OVERSUBSCRIBED_MAX 1.10
 
 /* The name nearest to a mistyped one, or NULL if none is near. `name(i)` is NULL at the end. */

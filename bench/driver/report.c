@@ -249,7 +249,7 @@ static void judge_oversubscribed(const bench_comparison *comparison, int index,
 {
     int cores = core_count();
     int full = index_of_workers(comparison, cores);
-    if (full < 0 || works[index].kind != WORK_TIMED)
+    if (full < 0 || works[index].kind != WORK_TIMED || works[index].is_coarse)
         return;
     double full_ns = unit_ns(comparison, index, VARIANT_FILCH, full);
     for (int i = full + 1; i < comparison->workers_count; i++) {

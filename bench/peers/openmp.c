@@ -110,6 +110,24 @@ static long visit(uint64_t node, long children, long *found)
     return sum;
 }
 
+static double sum_hidden(long size, int workers)
+{
+    double sums[HIDDEN_PARTS];
+#pragma omp task shared(sums)
+    sums[0] = hidden_part(size, 0);
+    hidden_await_first(workers);
+    for (int part = 1; part <= HIDDEN_TASKS; part++) {
+#pragma omp task shared(sums)
+        sums[part] = hidden_part(size, part);
+    }
+    sums[HIDDEN_TASKS + 1] = hidden_part(size, HIDDEN_TASKS + 1);
+#pragma omp taskwait
+    double sum = 0;
+    for (int part = 0; part < HIDDEN_PARTS; part++)
+        sum += sums[part];
+    return sum;
+}
+
 /* The works that use tasks, called by one thread of a team whose other threads run tasks. */
 static void run_tasks(peer_run *run)
 {
@@ -151,6 +169,11 @@ static void run_tasks(peer_run *run)
         run->checksum = visit(UTS_SEED, run->size, found);
         run->elapsed_ns = probe_clock_ns() - start_ns;
         free(found);
+    } else if (strcmp(work, "hidden") == 0) {
+        start_ns = probe_clock_ns();
+        double sum = sum_hidden(run->size, run->workers);
+        run->elapsed_ns = probe_clock_ns() - start_ns;
+        run->checksum = for_check(sum);
     } else if (strcmp(work, "flat") == 0) {
         long counter = 0;
         for (long i = 0; i < 100000; i++) {

@@ -163,6 +163,29 @@ static void run_small_for(peer_run *run)
     run->checksum = small_for_check(y, run->size);
 }
 
+static double sum_hidden(long size, int workers)
+{
+    double sums[HIDDEN_PARTS];
+    task_group group;
+    group.run([&sums, size] { sums[0] = hidden_part(size, 0); });
+    hidden_await_first(workers);
+    for (int part = 1; part <= HIDDEN_TASKS; part++)
+        group.run([&sums, size, part] { sums[part] = hidden_part(size, part); });
+    sums[HIDDEN_TASKS + 1] = hidden_part(size, HIDDEN_TASKS + 1);
+    group.wait();
+    double sum = 0;
+    for (double part_sum : sums)
+        sum += part_sum;
+    return sum;
+}
+
+static void run_hidden(peer_run *run)
+{
+    double sum = 0;
+    run->elapsed_ns = time_ns([&] { sum = sum_hidden(run->size, run->workers); });
+    run->checksum = for_check(sum);
+}
+
 static void run_flat(peer_run *run)
 {
     std::atomic<long> counter{0};
@@ -202,6 +225,8 @@ static void run_in_arena(peer_run *run)
         run_for(run);
     } else if (!strcmp(run->work, "small_for")) {
         run_small_for(run);
+    } else if (!strcmp(run->work, "hidden")) {
+        run_hidden(run);
     } else if (!strcmp(run->work, "flat")) {
         run_flat(run);
     }

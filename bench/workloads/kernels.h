@@ -30,6 +30,8 @@ enum {
     UTS_CHILDREN = 8,         /* of every inner node but the root */
     UTS_SEED = 10,            /* state of the root */
     SMALL_FOR_REPEATS = 1000, /* one small loop is too short to be timed */
+    HIDDEN_TASKS = 10,        /* forked while all workers are busy */
+    HIDDEN_PARTS = HIDDEN_TASKS + 2,
 };
 
 /* nqueens: the queen of row i stands in column[i]. */
@@ -93,6 +95,21 @@ int64_t for_check(double sum);
 void small_for_fill(double *x, double *y, long count);
 void small_for_range(double *y, const double *x, long begin, long end);
 int64_t small_for_check(const double *y, long count);
+
+/*
+ * hidden: the sum of `for` in HIDDEN_PARTS parts, to be checked by for_check.
+ *
+ *     part 0                    5 %    a task that keeps the other worker busy
+ *     parts 1 to HIDDEN_TASKS   4.5 %  each: tasks forked meanwhile
+ *     the last part             50 %   the root's own
+ *
+ * The root calls hidden_await_first between its first fork and the others. With one worker the call
+ * returns at once; otherwise when part 0 has begun. After HIDDEN_AWAIT_NS it returns in any case: a
+ * runtime may have fewer threads than requested.
+ */
+enum { HIDDEN_AWAIT_NS = 10 * 1000 * 1000 };
+double hidden_part(long size, int part);
+void hidden_await_first(int workers);
 
 #ifdef __cplusplus
 }

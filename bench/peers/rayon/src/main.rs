@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 const QUICKSORT_CUTOFF: usize = 32;
 const MATMUL_BASE: usize = 32;
 const SMALL_FOR_REPEATS: usize = 1000;
+const HIDDEN_PARTS: usize = 12;
 const STACK_BYTES: usize = 256 << 20;
 const WARM_UP: Duration = Duration::from_millis(20);
 
@@ -42,6 +43,8 @@ extern "C" {
     fn for_check(sum: f64) -> i64;
     fn small_for_fill(x: *mut f64, y: *mut f64, count: c_long);
     fn small_for_check(y: *const f64, count: c_long) -> i64;
+    fn hidden_part(size: c_long, part: c_int) -> f64;
+    fn hidden_await_first(workers: c_int);
     fn probe_idle(duration_ms: c_long) -> u64;
     fn probe_wake(
         sample_count: c_long,
@@ -211,7 +214,7 @@ fn default_size(work: &str) -> Option<usize> {
     Some(match work {
         "fib" => 36,
         "nqueens" => 13,
-        "quicksort" | "for" | "flat" => 10_000_000,
+        "quicksort" | "for" | "hidden" | "flat" => 10_000_000,
         "matmul" => 1024,
         "uts" | "idle" => 2000,
         "small_for" => 10_000,
@@ -263,6 +266,25 @@ fn run_small_for(pool: &ThreadPool, size: usize) -> (i64, u64) {
     });
     let checksum = unsafe { small_for_check(y.as_ptr(), size as c_long) };
     (checksum, elapsed_ns)
+}
+
+fn run_hidden(pool: &ThreadPool, size: usize, workers: usize) -> (i64, u64) {
+    let part = |index| unsafe { hidden_part(size as c_long, index as c_int) };
+    let part = &part;
+    let (sum, elapsed_ns) = timed(pool, || {
+        let mut sums = [0f64; HIDDEN_PARTS];
+        let [first, hidden @ .., own] = &mut sums;
+        rayon::scope(|scope| {
+            scope.spawn(move |_| *first = part(0));
+            unsafe { hidden_await_first(workers as c_int) };
+            for (i, sum) in hidden.iter_mut().enumerate() {
+                scope.spawn(move |_| *sum = part(i + 1));
+            }
+            *own = part(HIDDEN_PARTS - 1);
+        });
+        sums.iter().sum()
+    });
+    (unsafe { for_check(sum) }, elapsed_ns)
 }
 
 fn run_flat(pool: &ThreadPool, size: usize) -> (i64, u64) {
@@ -325,6 +347,7 @@ fn main() {
             (unsafe { for_check(sum) }, elapsed_ns)
         }
         "small_for" => run_small_for(&pool, size),
+        "hidden" => run_hidden(&pool, size, workers),
         "flat" => run_flat(&pool, size),
         "idle" => (0, unsafe { probe_idle(size as c_long) }),
         "wake" => {
