@@ -146,8 +146,15 @@ static inline bool filch_strand_has_public(filch_strand *strand)
                         : filch_split_has_public(&strand->split);
 }
 
-/* The same before a sleep. If there is no task, ask the owner for one. With a deque of another
- * kind, ask first: the deque then shows all tasks that were pushed before the request. */
+/* The same, or a private task that an idle worker could publish? A hint. */
+static inline bool filch_strand_has_tasks(filch_strand *strand)
+{
+    return filch_strand_has_public(strand) ||
+           (!strand->kind && filch_split_seems_known(&strand->split));
+}
+
+/* filch_strand_has_public before a sleep. If there is no task, ask the owner for one. With a deque
+ * of another kind, ask first: the deque then shows all tasks that were pushed before the request. */
 static inline bool filch_strand_look(filch_strand *strand)
 {
     if (!strand->kind && filch_split_has_public(&strand->split))

@@ -214,9 +214,9 @@ void filch_worker_run(filch_worker *worker, filch_strand *strand)
     filch_strand_arm(strand);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, strand);
-    /* A strand that waited may still have public tasks. A worker that looked meanwhile found it
-     * neither parked nor here. */
-    if (filch_strand_has_public(strand))
+    /* A strand that waited may still have public tasks, or private ones if it waited in filch_run. A
+     * worker that looked meanwhile found it neither parked nor here. */
+    if (filch_strand_has_tasks(strand))
         filch_pool_notify(worker->pool, worker);
 
     filch_exceptions own;

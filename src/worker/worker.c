@@ -256,8 +256,8 @@ bool filch_worker_visit(filch_worker *worker, filch_job *job)
         filch_strand_arm(outer_strand);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, outer_strand);
-    /* Thieves that looked meanwhile did not see the public tasks of the outer strand. */
-    if (outer_strand && filch_strand_has_public(outer_strand))
+    /* Thieves that looked meanwhile did not see the tasks of the outer strand. */
+    if (outer_strand && filch_strand_has_tasks(outer_strand))
         filch_pool_notify(pool, worker);
     /* In a hook there is no outer strand: the caller will block, and will not come to its loop. */
     if (!is_guest && !outer_strand)

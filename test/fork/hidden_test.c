@@ -183,6 +183,38 @@ TEST(a_task_does_not_wait_for_a_forker_that_blocks_its_thread)
     watched_pool_destroy(pool);
 }
 
+/* ---- a forker that has run a job of its own pool --------------------------------------------- */
+
+/* While this job runs, the other worker falls asleep, and finds nothing in its second look. */
+FILCH_TASK(int, let_sleep, (filch_pool *, pool))
+{
+    counter_add(&may_end, 1);
+    UNTIL(filch_pool_sleeper_count(pool) > 0);
+    usleep(10 * 1000);
+    return 0;
+}
+
+FILCH_TASK(long, fork_and_run, (filch_pool *, pool))
+{
+    begin_busy();
+    FILCH_FORK(b, busy);
+    UNTIL(counter_get(&begun) > 0);
+    FILCH_FORK(child, count_run, 7);
+    FILCH_RUN(pool, let_sleep, pool);
+    await_run(1);
+    long sum = FILCH_JOIN(child);
+    return sum + FILCH_JOIN(b);
+}
+
+TEST(a_task_does_not_wait_for_a_forker_that_has_run_a_job)
+{
+    filch_pool *pool = watched_pool_of(2);
+
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(FILCH_RUN(pool, fork_and_run, pool), 7);
+    watched_pool_destroy(pool);
+}
+
 /* ---- every task once ------------------------------------------------------------------------- */
 
 #define FLAT 300
@@ -235,6 +267,7 @@ int main(void)
         cmocka_unit_test(tasks_of_callers_do_not_wait_for_the_function_that_is_called),
         cmocka_unit_test(the_oldest_task_does_not_wait_after_many_short_ones),
         cmocka_unit_test(a_task_does_not_wait_for_a_forker_that_blocks_its_thread),
+        cmocka_unit_test(a_task_does_not_wait_for_a_forker_that_has_run_a_job),
         cmocka_unit_test(joins_and_idle_workers_run_each_task_once),
     };
     return cmocka_run_group_tests_name("hidden", tests, watchdog_start, watchdog_stop);

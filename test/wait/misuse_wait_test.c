@@ -443,7 +443,8 @@ static void fork_in_task(filch_frame *f, void *pool)
         _exit(0);
 }
 
-/* The caller of filch_run runs this itself, so the child may return to it. */
+/* The caller of filch_run runs this itself, so the child may return to it. (The caller finds a free
+ * seat: there are more than other threads take.) */
 static void fork_in_guest(filch_frame *f, void *pool)
 {
     fork_with_objects(f, pool);
@@ -451,7 +452,7 @@ static void fork_in_guest(filch_frame *f, void *pool)
 
 static void fork_in_pool(void *arg TEST_UNUSED)
 {
-    filch_options options = {.size = sizeof options, .workers = 2};
+    filch_options options = {.size = sizeof options, .workers = 8};
     filch_pool *pool;
 
     CHECK(filch_pool_create(&pool, &options) == 0);
