@@ -232,8 +232,9 @@ static inline void filch_split_extend(filch_split *s, uint32_t i, uint32_t count
  * first, and has published slot i. */
 static __attribute__((noinline)) bool filch_split_unmark(filch_split *s, uint32_t i)
 {
-    /* acquire [task-ready]: as in filch_split_reach. */
-    uint64_t word = filch_load_acquire(&s->word);
+    /* relaxed: the cas decides; or the word tells that slot i is public, and the owner then takes it
+     * back by another cas. */
+    uint64_t word = filch_load_relaxed(&s->word);
     while (filch_split_split(word) <= i && filch_split_reacher(word) != 0)
         if (filch_cas_acq_rel(&s->word, &word,
                               filch_split_word(filch_split_split(word), filch_split_tail(word))))
@@ -288,7 +289,9 @@ static inline bool filch_split_take_back(filch_split *s, uint32_t i)
          * acq_rel [task-ready] */
         if (split == i && state != FILCH_TASK_DONE)
             filch_cas_acq_rel(&slot->state, &state, state | FILCH_TASK_TAKEN);
-        filch_split_know(s, split + 1);
+        /* The tasks that become private again were not begun: the states of their slots are
+         * exact. */
+        filch_split_know(s, split < i ? i : i + 1);
         /* acq_rel [task-ready]: publishes the remaining public slots again. */
         if (filch_cas_acq_rel(&s->word, &word, filch_split_word(split, tail))) {
             filch_split_follow(s);

@@ -6,6 +6,7 @@
 #include "worker/steps.h"
 
 #include "worker/lookout.h"
+#include "worker/second_look.h"
 
 bool filch_pool_look_for_ready(filch_pool *pool)
 {
@@ -57,7 +58,8 @@ bool filch_pool_needs_worker(filch_pool *pool, const filch_worker *self)
 void filch_worker_leave_rest(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
-    if (filch_pool_sleeper_count(pool) > 0 && filch_pool_needs_worker(pool, worker))
+    if (filch_pool_sleeper_count(pool) > 0 &&
+        (filch_pool_needs_worker(pool, worker) || filch_second_look_is_needed(worker)))
         filch_pool_notify(pool, worker);
 }
 

@@ -32,15 +32,13 @@ void filch_pool_end(filch_pool *pool)
 }
 
 /* While the guest held the seat, a thread that looked for a worker to wake, or for a lookout, may
- * have found none. So look for work once more. The guest sleeps without a second look: if no thread
- * sleeps that takes one, wake or start one. */
+ * have found none. So look for work once more. */
 static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
 {
     filch_worker *worker = pool->workers[seat];
 
     filch_sleep_push(stack, seat, FILCH_ROLE_RUNNING);
-    if (filch_pool_needs_worker(pool, worker) || (filch_sleep_sleeper_count(&pool->sleep) == 0 &&
-                                                  filch_second_look_ns(worker) != FILCH_NEVER_NS))
+    if (filch_pool_needs_worker(pool, worker) || filch_second_look_is_needed(worker))
         filch_pool_notify(pool, NULL);
 }
 

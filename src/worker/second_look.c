@@ -44,6 +44,31 @@ uint64_t filch_second_look_ns(filch_worker *self)
     return FILCH_NEVER_NS;
 }
 
+/* Does a strand that has not answered seem to have a task? Sets *has_others if another one has not
+ * answered. */
+static bool seems_to_hide(const filch_worker *self, bool *has_others)
+{
+    filch_pool *pool = self->pool;
+    bool found = false;
+
+    for (unsigned i = 0; !found && i < pool->worker_count; i++) {
+        filch_strand *strand = i != self->index ? unanswered(pool->workers[i]) : NULL;
+        found = strand && filch_split_seems_known(&strand->split);
+        *has_others |= strand != NULL;
+    }
+    return found;
+}
+
+bool filch_second_look_is_needed(const filch_worker *self)
+{
+    bool has_others = false;
+
+    if (self->pool->strands.kind)
+        return false;
+    return seems_to_hide(self, &has_others) ||
+           (has_others && filch_barrier_all() && seems_to_hide(self, &has_others));
+}
+
 uint64_t filch_second_look(filch_worker *self, uint64_t since_ns)
 {
     filch_pool *pool = self->pool;

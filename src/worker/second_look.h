@@ -19,4 +19,8 @@ uint64_t filch_second_look_ns(filch_worker *self);
  * FILCH_NEVER_NS. `since_ns`: when the sleep began. */
 uint64_t filch_second_look(filch_worker *self, uint64_t since_ns);
 
+/* By a thread that has just asked all strands, and will not sleep itself: do other strands, which
+ * have not answered, have tasks? Then wake a worker, which will take a second look. */
+bool filch_second_look_is_needed(const filch_worker *self);
+
 #endif

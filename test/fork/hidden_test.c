@@ -215,6 +215,42 @@ TEST(a_task_does_not_wait_for_a_forker_that_has_run_a_job)
     watched_pool_destroy(pool);
 }
 
+/* ---- tasks that run at the same time ---------------------------------------------------------- */
+
+#define TOGETHER 8
+
+static counter arrived;
+
+/* Waits, without a fork or a join, until all of them have begun. */
+FILCH_TASK(int, arrive, (unsigned, count))
+{
+    counter_add(&arrived, 1);
+    UNTIL(counter_get(&arrived) >= count);
+    return 0;
+}
+
+FILCH_TASK(int, meet)
+{
+    counter_set(&arrived, 0);
+    for (int i = 0; i < TOGETHER; i++)
+        FILCH_SPAWN(arrive, TOGETHER);
+    FILCH_SYNC();
+    return 0;
+}
+
+/* The forker takes some of its tasks back to run one of them. The others are for workers that have
+ * been asleep all the time. */
+TEST(tasks_that_are_private_again_do_not_wait_for_their_forker)
+{
+    filch_pool *pool = watched_pool_of(TOGETHER);
+
+    for (int i = 0; i < 20; i++) {
+        FILCH_RUN(pool, meet);
+        watchdog_kick();
+    }
+    watched_pool_destroy(pool);
+}
+
 /* ---- every task once ------------------------------------------------------------------------- */
 
 #define FLAT 300
@@ -268,6 +304,7 @@ int main(void)
         cmocka_unit_test(the_oldest_task_does_not_wait_after_many_short_ones),
         cmocka_unit_test(a_task_does_not_wait_for_a_forker_that_blocks_its_thread),
         cmocka_unit_test(a_task_does_not_wait_for_a_forker_that_has_run_a_job),
+        cmocka_unit_test(tasks_that_are_private_again_do_not_wait_for_their_forker),
         cmocka_unit_test(joins_and_idle_workers_run_each_task_once),
     };
     return cmocka_run_group_tests_name("hidden", tests, watchdog_start, watchdog_stop);

@@ -9,9 +9,13 @@
  *     j  joins the newest
  *     w  waits, without a fork or a join, until all its tasks but those that it has joined have run
  *
- * The second worker is asleep at first. So it must be woken, or find the tasks by its first or
- * second look, at whichever point it goes to sleep. Otherwise the first one would wait for ever,
+ * The other workers are asleep at first. So they must be woken, or find the tasks by their first or
+ * second look, at whichever point they go to sleep. Otherwise the first one would wait for ever,
  * which the checker reports.
+ *
+ * In the programs "together", a task waits until all have begun. So each needs a worker of its own:
+ * also when the first worker has taken tasks back to run one of them, or when a worker has found a
+ * task, and counts on a third one that sleeps.
  */
 #include "worker_loop.h"
 
@@ -25,13 +29,22 @@
 
 static filch_pool *pool;
 static const char *script;
+static unsigned worker_count;
+static uint32_t together; /* a task waits until so many have begun */
 static filch_atomic_u32 run_count;
 static int went_on;
+
+static void await_runs(uint32_t count)
+{
+    while (filch_load_acquire(&run_count) < count)
+        filch_pause();
+}
 
 static void run_task(filch_frame *f, void *arg)
 {
     (void)f, (void)arg;
     filch_fetch_add_acq_rel(&run_count, 1);
+    await_runs(together);
 }
 
 static void follow_script(filch_strand *self)
@@ -46,8 +59,7 @@ static void follow_script(filch_strand *self)
         } else if (*c == 'j') {
             f = filch_join(f, f - 1);
         } else {
-            while (filch_load_acquire(&run_count) < forked)
-                filch_pause();
+            await_runs(forked);
         }
     }
     f = filch_join(f, bottom);
@@ -58,10 +70,11 @@ static void follow_script(filch_strand *self)
 
 static void setup(void)
 {
-    pool = make_small_pool(2);
+    pool = make_small_pool(worker_count);
     filch_pool_begin(pool);
     begin_with(pool->workers[0], follow_script);
-    filch_sleep_push(&pool->sleep, 1, FILCH_ROLE_RUNNING);
+    for (unsigned i = worker_count; i-- > 1;)
+        filch_sleep_push(&pool->sleep, i, FILCH_ROLE_RUNNING);
 }
 
 static void first(void)
@@ -69,10 +82,20 @@ static void first(void)
     filch_worker_main(pool->workers[0]);
 }
 
+static void other(filch_worker *worker)
+{
+    filch_seat_nap(&worker->seat, NULL);
+    filch_worker_main(worker);
+}
+
 static void second(void)
 {
-    filch_seat_nap(&pool->workers[1]->seat, NULL);
-    filch_worker_main(pool->workers[1]);
+    other(pool->workers[1]);
+}
+
+static void third(void)
+{
+    other(pool->workers[2]);
 }
 
 static MC_OUTSIDE bool may_rest(void)
@@ -82,7 +105,13 @@ static MC_OUTSIDE bool may_rest(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const scripts[] = {"fw", "ffw", "fwfw", "fjfw", "fwffw", "ffjfw"};
+    static const struct {
+        const char *script;
+        unsigned workers;
+        uint32_t together;
+    } programs[] = {{"fw", 2, 0}, {"ffw", 2, 0}, {"fwfw", 2, 0}, {"fjfw", 2, 0},  {"ff", 2, 2},
+                    {"ff", 3, 2}, {"ffw", 3, 2}, {"fff", 3, 3},  {"fwffw", 2, 0}, {"ffjfw", 2, 0}};
+    const unsigned short_count = 7, long_count = sizeof programs / sizeof programs[0];
     mc_options options = mc_arguments(argc, argv);
     mc_result total = {.name = "second look"};
 
@@ -90,12 +119,17 @@ int main(int argc, char **argv)
     options.timeouts = 3;
     options.clock_step_ns = 1;
     options = mc_bounded(options, 1, 1);
-    for (unsigned i = 0; i < (options.is_long ? 6 : 4); i++) {
+    for (unsigned i = 0; i < (options.is_long ? long_count : short_count); i++) {
         char name[40];
-        mc_program program = {name, setup, {first, second}, NULL};
+        mc_program program = {name, setup, {first, second, third}, NULL};
 
-        snprintf(name, sizeof name, "second look %s", scripts[i]);
-        script = scripts[i];
+        script = programs[i].script;
+        worker_count = programs[i].workers;
+        together = programs[i].together;
+        if (worker_count == 2)
+            program.threads[2] = NULL;
+        snprintf(name, sizeof name, "second look %s%s %u", together ? "together " : "", script,
+                 worker_count);
         mc_run_and_add(&total, &program, &options);
     }
     return mc_report(total);
