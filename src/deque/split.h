@@ -22,7 +22,7 @@
  *                see src/worker/README.md.
  *   claim-or-reach  filch_split_claim, filch_split_know  x  filch_split_mark, filch_split_reach
  *                forbids that a join runs a private task, and a worker publishes it as well.
- *   asked        filch_split_ask -> filch_split_answer
+ *   asked        filch_split_ask -> filch_split_answer, filch_split_follow
  *                carries that the thief counts as idle. Both sides exchange the same word, so one
  *                comes first: either the owner sees the request, or the thief's limits come after
  *                the owner's.
@@ -168,23 +168,35 @@ static inline void filch_split_clear(filch_split *s, uint32_t i)
         filch_store_relaxed(&filch_split_slots(s)[i].state, FILCH_TASK_DONE);
 }
 
+/* Fast forks and joins again, unless a thief has asked, or asks at the same time. The caller looks
+ * at `asked` after this. */
+static inline void filch_split_set_limits(filch_split *s)
+{
+    filch_slot *known = filch_split_slots(s) + filch_split_known(s);
+
+    /* relaxed: [asked] orders these before the limits of a thief. */
+    filch_store_relaxed(&s->limits.fork_limit, s->budget > 0 ? known : s->end);
+    filch_store_relaxed(&s->limits.join_limit, known);
+}
+
 /* Return to fast forks and joins. Returns whether a thief has asked meanwhile; if so, the caller
  * looks again. */
 static inline bool filch_split_answer(filch_split *s)
 {
-    filch_slot *known = filch_split_slots(s) + filch_split_known(s);
-
-    /* relaxed: [asked] below orders these before the limits of a thief. */
-    filch_store_relaxed(&s->limits.fork_limit, s->budget > 0 ? known : s->end);
-    filch_store_relaxed(&s->limits.join_limit, known);
+    filch_split_set_limits(s);
     /* acq_rel [asked] */
     return filch_exchange_acq_rel(&s->asked, 0) != 0;
 }
 
-/* Update the limits after the known slots have changed. A request stays. */
+/* Update the limits after the known slots have changed. This is no answer, so a request stays: a
+ * second look depends on it. */
 static inline void filch_split_follow(filch_split *s)
 {
-    if (!filch_split_is_armed(s) && filch_split_answer(s))
+    if (filch_split_is_armed(s))
+        return;
+    filch_split_set_limits(s);
+    /* acq_rel [asked] */
+    if (filch_fetch_add_acq_rel(&s->asked, 0) != 0)
         filch_split_arm(s);
 }
 
@@ -232,10 +244,11 @@ static inline void filch_split_extend(filch_split *s, uint32_t i, uint32_t count
  * first, and has published slot i. */
 static __attribute__((noinline)) bool filch_split_unmark(filch_split *s, uint32_t i)
 {
-    /* relaxed: the cas decides; or the word tells that slot i is public, and the owner then takes it
-     * back by another cas. */
+    /* relaxed: the cas decides; or the word tells that slot i is public, and the owner then takes
+     * it back by another cas. */
     uint64_t word = filch_load_relaxed(&s->word);
     while (filch_split_split(word) <= i && filch_split_reacher(word) != 0)
+        /* acq_rel [claim-or-reach] */
         if (filch_cas_acq_rel(&s->word, &word,
                               filch_split_word(filch_split_split(word), filch_split_tail(word))))
             return true;

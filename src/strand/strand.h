@@ -154,7 +154,8 @@ static inline bool filch_strand_has_tasks(filch_strand *strand)
 }
 
 /* filch_strand_has_public before a sleep. If there is no task, ask the owner for one. With a deque
- * of another kind, ask first: the deque then shows all tasks that were pushed before the request. */
+ * of another kind, ask first: the deque then shows all tasks that were pushed before the request.
+ */
 static inline bool filch_strand_look(filch_strand *strand)
 {
     if (!strand->kind && filch_split_has_public(&strand->split))

@@ -25,12 +25,9 @@ static filch_strand *unanswered(filch_worker *worker)
     /* acquire [strand-shown] */
     filch_strand *strand = filch_load_acquire(&worker->strand);
 
-    /* relaxed: a hint. If the strand answers now, it publishes its tasks itself. A request stays
-     * in the limits if the owner has only updated them (filch_split_follow). */
-    return strand && (filch_load_relaxed(&strand->split.asked) ||
-                      filch_split_is_armed(&strand->split))
-               ? strand
-               : NULL;
+    /* relaxed: own request, or a later one. Only an answer removes it, and then the strand has
+     * published its tasks. */
+    return strand && filch_load_relaxed(&strand->split.asked) ? strand : NULL;
 }
 
 uint64_t filch_second_look_ns(filch_worker *self)

@@ -215,7 +215,7 @@ TEST(a_task_does_not_wait_for_a_forker_that_has_run_a_job)
     watched_pool_destroy(pool);
 }
 
-/* ---- tasks that run at the same time ---------------------------------------------------------- */
+/* ---- tasks that run at the same time --------------------------------------------------------- */
 
 #define TOGETHER 8
 
