@@ -27,6 +27,17 @@
  * worker, if there is one, and does the work itself. So a pool is never busier than its number of
  * workers.
  *
+ * More workers than CPUs. A pool wakes only as many of its workers as there are CPUs at hand: those
+ * of the affinity mask, or the cgroup quota if that is less. Both are read again about once a
+ * second. The other workers sleep, until one of those that are awake
+ *
+ *   - blocks in the kernel. Another worker is woken after some milliseconds;
+ *   - computes for 10 ms without a wait, or a join that suspends it. Perhaps it waits in a loop for
+ *     another task. One more worker is woken for each 10 ms.
+ *
+ * `awake` in the options, or FILCH_AWAKE, replaces the number of CPUs. With awake = workers, all
+ * may be awake: for tasks that block often, if they cannot use filch/io.h or filch_blocking.
+ *
  * If the process can start no further thread, there is less parallelism, but no task is lost: the
  * first thread alone can run all tasks. While there is work for another thread, its start is tried
  * again: after a millisecond first, then less often, up to once a second. As long as all attempts
@@ -93,7 +104,7 @@ typedef enum filch_victim_policy {
 /*
  * How long a worker without work searches (spins) before it sleeps in the kernel. A worker that
  * still spins takes new work at once; a sleeper has to be woken first. While more workers are awake
- * than the pool has CPUs, none of them spins.
+ * than there are CPUs, none of them spins.
  */
 typedef enum filch_spin_policy {
     /* 50 us. Each spin that finds nothing halves the next one, down to 3 us. It is 50 us again when
@@ -111,7 +122,8 @@ typedef struct filch_options {
     filch_deque_kind deque;
     filch_victim_policy victim;
     filch_spin_policy spin;
-    bool pin;             /* keep each thread on a CPU of its own, physical cores first */
+    bool pin;             /* keep each thread on a CPU of its own, physical cores first. Workers
+                             beyond the number of CPUs are not pinned */
     bool report_overflow; /* print the strand whose stack overflowed: installs a SIGSEGV handler */
     const char *name;     /* of the threads, with their number; NULL: "filch" */
 
@@ -127,6 +139,10 @@ typedef struct filch_options {
      * size. 0: the default of the kind. */
     size_t deque_capacity;
     size_t deque_block; /* entries in a block of the two kinds that have blocks; 0: 16 */
+
+    /* How many workers may be awake at a time; 0: one for each CPU at hand. See "More workers than
+     * CPUs" above. */
+    unsigned awake;
 } filch_options;
 
 /*
@@ -142,6 +158,7 @@ typedef struct filch_options {
  *
  * Environment variables replace defaults:
  *   FILCH_WORKERS  the number of workers
+ *   FILCH_AWAKE    how many workers may be awake at a time
  *   FILCH_DEQUE    the deque: "chaselev", "abp:256" (with its capacity) or "bwos_lifo:1024:8" (and
  *                  its block). An unknown deque is ignored; an impossible capacity is -EINVAL
  *   FILCH_VERBOSE  if set, and not to 0: print to standard error how these were chosen

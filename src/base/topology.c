@@ -130,15 +130,22 @@ void filch_topology_fini(filch_topology *topology)
     free(topology->cpus);
 }
 
-/* A positive decimal number and nothing else; otherwise 0. */
-static unsigned parse_workers(const char *text)
+unsigned filch_topology_parse_count(const char *text)
 {
     char *end;
 
     if (*text < '0' || *text > '9')
         return 0;
-    unsigned long workers = strtoul(text, &end, 10);
-    return *end == '\0' && workers <= UINT_MAX ? (unsigned)workers : 0;
+    unsigned long count = strtoul(text, &end, 10);
+    return *end == '\0' && count <= UINT_MAX ? (unsigned)count : 0;
+}
+
+unsigned filch_topology_limit(unsigned cpu_count, const char *root)
+{
+    unsigned quota_cpus;
+
+    filch_cgroup_cpus(root, &quota_cpus, NULL, 0);
+    return quota_cpus > 0 && quota_cpus < cpu_count ? quota_cpus : cpu_count;
 }
 
 unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
@@ -149,7 +156,7 @@ unsigned filch_topology_default_workers(const filch_topology *topology, const ch
 
     const char *wish = getenv("FILCH_WORKERS");
     if (wish) {
-        unsigned wished = parse_workers(wish);
+        unsigned wished = filch_topology_parse_count(wish);
         if (wished > 0) {
             snprintf(why, why_size, "%u worker%s: set by FILCH_WORKERS", wished,
                      wished == 1 ? "" : "s");

@@ -39,10 +39,16 @@ int filch_topology_init(filch_topology *topology);
  */
 void filch_topology_explore(filch_topology *topology, const char *root);
 
+/* A positive decimal number and nothing else, as in FILCH_WORKERS; otherwise 0. */
+unsigned filch_topology_parse_count(const char *text);
+
+/* The CPUs at hand: `cpu_count`, or the cgroup quota if that is less. */
+unsigned filch_topology_limit(unsigned cpu_count, const char *root);
+
 /*
- * The number of workers to start by default: one for each CPU, but at most the cgroup quota. A
- * positive number in the environment variable FILCH_WORKERS overrides both. `why` becomes a
- * sentence for people that explains the number, and names settings that were ignored.
+ * The number of workers to start by default: one for each CPU at hand. A positive number in the
+ * environment variable FILCH_WORKERS overrides that. `why` becomes a sentence for people that
+ * explains the number, and names settings that were ignored.
  */
 unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
                                         size_t why_size);

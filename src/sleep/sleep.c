@@ -35,6 +35,12 @@ unsigned filch_sleep_idle_count(filch_sleep *sleep)
     return searchers_of(word) + sleepers_of(word);
 }
 
+unsigned filch_sleep_resting_count(filch_sleep *sleep)
+{
+    /* seq_cst [strand-or-sleep], [publish-or-sleep] */
+    return sleepers_of(filch_load_seq_cst(&sleep->word));
+}
+
 unsigned filch_sleep_sleeper_count(filch_sleep *sleep)
 {
     /* relaxed: a hint for how long to spin. */

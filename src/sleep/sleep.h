@@ -50,6 +50,9 @@ unsigned filch_sleep_idle_count(filch_sleep *sleep);
 unsigned filch_sleep_sleeper_count(filch_sleep *sleep);
 unsigned filch_sleep_searcher_count(filch_sleep *sleep);
 
+/* As sleeper_count, which is only a hint, but ordered like idle_count. */
+unsigned filch_sleep_resting_count(filch_sleep *sleep);
+
 /* Become a searcher, unless there are enough already. */
 bool filch_sleep_search(filch_sleep *sleep, unsigned searcher_limit);
 

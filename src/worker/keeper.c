@@ -6,6 +6,7 @@
 #include "base/fault.h"
 #include "base/lock.h"
 #include "base/memory.h"
+#include "worker/crowd.h"
 #include "worker/dump_signal.h"
 #include "worker/listed.h"
 #include "worker/overflow.h"
@@ -104,15 +105,19 @@ void filch_keeper_ring(void)
     filch_futex_wake(&bell, 1);
 }
 
-/* Returns when to visit the pools again: when the next start is to be tried. */
+/* Returns when to visit the pools again: for the next try to start a thread, or the next look at a
+ * pool that is full. */
 static uint64_t visit_pools(void)
 {
     uint64_t next_ns = FILCH_NEVER_NS;
     filch_pool *pool;
 
     while ((pool = filch_listed_next())) {
-        uint64_t ns = filch_pool_is_alive(pool) ? filch_pool_retry(pool) : FILCH_NEVER_NS;
-        next_ns = ns < next_ns ? ns : next_ns;
+        if (!filch_pool_is_alive(pool))
+            continue;
+        uint64_t retry_ns = filch_pool_retry(pool), look_ns = filch_crowd_look(pool);
+        next_ns = retry_ns < next_ns ? retry_ns : next_ns;
+        next_ns = look_ns < next_ns ? look_ns : next_ns;
     }
     return next_ns;
 }

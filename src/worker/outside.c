@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "strand/unwind.h"
+#include "worker/crowd.h"
 #include "worker/lookout.h"
 #include "worker/second_look.h"
 #include "worker/steps.h"
@@ -54,7 +55,12 @@ static bool visit(filch_pool *pool, filch_job *job)
     }
     if (seat < 0)
         return false;
-    bool has_strand = filch_worker_visit(pool->workers[seat], job);
+    filch_worker *worker = pool->workers[seat];
+    /* relaxed: a hint for the keeper. */
+    filch_store_relaxed(&worker->clock, filch_thread_clock_self());
+    filch_crowd_watch(pool);
+    bool has_strand = filch_worker_visit(worker, job);
+    filch_crowd_leave(worker);
     give_seat_back(pool, stack, (unsigned)seat);
     return has_strand;
 }

@@ -13,6 +13,7 @@
 #include "base/cancel.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "worker/crowd.h"
 #include "worker/keeper.h"
 #include "worker/spin.h"
 #include "worker/thread.h"
@@ -77,20 +78,41 @@ static int complete_options(filch_pool *pool)
     return 0;
 }
 
-static unsigned choose_worker_count(const filch_pool *pool)
+/* FILCH_AWAKE replaces the default of options.awake. */
+static void choose_awake(filch_pool *pool, char *why, size_t why_size)
+{
+    const char *wish = pool->options.awake == 0 ? getenv("FILCH_AWAKE") : NULL;
+    unsigned awake = wish ? filch_topology_parse_count(wish) : 0;
+
+    if (awake > 0)
+        pool->options.awake = awake;
+    snprintf(why, why_size, "%s", awake > 0 ? ", set by FILCH_AWAKE" : "");
+    if (wish && awake == 0)
+        snprintf(why, why_size, "; FILCH_AWAKE='%.32s' ignored", wish);
+}
+
+static void choose_worker_count(filch_pool *pool)
 {
     unsigned count = pool->options.workers;
-    char why[256];
+    char why[256], why_awake[64];
 
     if (count > 0)
         snprintf(why, sizeof why, "%u worker%s: asked for by the program", count,
                  count == 1 ? "" : "s");
     else
         count = filch_topology_default_workers(&pool->topology, "", why, sizeof why);
-    if (filch_is_verbose())
-        fprintf(stderr, "filch: pool '%s': %s%s\n", pool->options.name, why,
-                count > FILCH_SEATS_MAX ? ", of which it has 1000, the most there can be" : "");
-    return count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
+    pool->worker_count = count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
+    choose_awake(pool, why_awake, sizeof why_awake);
+    filch_crowd_set_cpus(pool);
+    if (!filch_is_verbose())
+        return;
+    fprintf(stderr, "filch: pool '%s': %s%s\n", pool->options.name, why,
+            count > FILCH_SEATS_MAX ? ", of which it has 1000, the most there can be" : "");
+    /* relaxed: no other thread knows the pool. */
+    unsigned surplus = filch_load_relaxed(&pool->surplus);
+    if (surplus > 0 || why_awake[0])
+        fprintf(stderr, "filch: pool '%s': %u awake at a time%s\n", pool->options.name,
+                pool->worker_count - surplus, why_awake);
 }
 
 /* Put all seats but the first on the stack of vacant seats: no worker has a thread. */
@@ -105,6 +127,9 @@ static void reset_seats(filch_pool *pool)
     filch_store_relaxed(&pool->pending, 0);
     filch_store_relaxed(&pool->scopes, 0);
     filch_store_relaxed(&pool->lookout, 0);
+    filch_store_relaxed(&pool->absent_count, 0);
+    filch_store_relaxed(&pool->is_crowd_watched, 0);
+    pool->crowd_look_ns = 0;
     for (unsigned i = pool->worker_count; i-- > 0;) {
         filch_worker *worker = pool->workers[i];
         memset(worker, 0, sizeof *worker);
@@ -203,7 +228,7 @@ static int create(filch_pool **out, const filch_options *options, unsigned abi)
         goto free_name;
     if (pool->options.pin)
         filch_topology_explore(&pool->topology, "");
-    pool->worker_count = choose_worker_count(pool);
+    choose_worker_count(pool);
     filch_thread_note_creator(pool);
     err = create_workers(pool);
     if (err)

@@ -209,13 +209,15 @@ void filch_worker_run(filch_worker *worker, filch_strand *strand)
     filch_worker_pay_watch(worker);
     filch_parked_remove(strand);
     strand->worker = worker;
+    /* relaxed: own variable; the keeper reads it as a hint. */
+    filch_store_relaxed(&worker->turns, filch_load_relaxed(&worker->turns) + 1);
     /* The strand's first fork checks for idle workers: those that went to sleep before the store
      * below did not see this strand. */
     filch_strand_arm(strand);
     /* release [strand-shown], seq_cst [strand-or-sleep] */
     filch_store_seq_cst(&worker->strand, strand);
-    /* A strand that waited may still have public tasks, or private ones if it waited in filch_run. A
-     * worker that looked meanwhile found it neither parked nor here. */
+    /* A strand that waited may still have public tasks, or private ones if it waited in filch_run.
+     * A worker that looked meanwhile found it neither parked nor here. */
     if (filch_strand_has_tasks(strand))
         filch_pool_notify(worker->pool, worker);
 

@@ -100,9 +100,8 @@ void filch_thread_start(const filch_worker *worker)
     be_like_creator(worker->pool);
     snprintf(number, sizeof number, "/%u", worker->index);
     set_name(worker->pool, number);
-    set_affinity(worker->pool, worker->pool->options.pin
-                                   ? worker->index % worker->pool->topology.cpu_count
-                                   : ANY_CPU);
+    bool is_pinned = worker->pool->options.pin && worker->index < worker->pool->topology.cpu_count;
+    set_affinity(worker->pool, is_pinned ? worker->index : ANY_CPU);
 }
 
 void filch_thread_assist(const filch_pool *pool, const char *suffix)

@@ -8,6 +8,7 @@
  */
 #include "base/clock.h"
 #include "base/fault.h"
+#include "worker/crowd.h"
 #include "worker/keeper.h"
 #include "worker/worker.h"
 
@@ -103,6 +104,7 @@ static bool start_vacant(filch_pool *pool, filch_strand *next)
         return false;
     filch_worker *worker = pool->workers[seat];
     worker->next = next;
+    filch_crowd_watch(pool);
     /* A task may call fork(), and go on to fork tasks in the child. Start no thread there: once the
      * task has returned, the pool is rebuilt, and the thread would still use it. */
     if (filch_pool_is_alive(pool) && start(worker) == 0) {
@@ -123,23 +125,33 @@ static bool start_vacant(filch_pool *pool, filch_strand *next)
  * find the tasks that were forked meanwhile, even if their forker computes or blocks by then. */
 unsigned filch_pool_idle_count(filch_pool *pool)
 {
-    return filch_sleep_idle_count(&pool->sleep) + filch_sleep_idle_count(&pool->vacant);
+    unsigned idle = filch_sleep_idle_count(&pool->sleep) + filch_sleep_idle_count(&pool->vacant);
+    unsigned searching = filch_sleep_searcher_count(&pool->sleep);
+
+    /* A worker that begins to search, or stops, in between is counted all the same. */
+    return searching + filch_crowd_wakeable(pool, idle > searching ? idle - searching : 0);
 }
 
 unsigned filch_pool_sleeper_count(filch_pool *pool)
 {
-    return filch_sleep_sleeper_count(&pool->sleep) + startable_count(pool);
+    return filch_crowd_is_full(pool)
+               ? 0
+               : filch_sleep_sleeper_count(&pool->sleep) + startable_count(pool);
 }
 
 void filch_pool_notify(filch_pool *pool, filch_worker *worker)
 {
     for (;;) {
+        if (filch_crowd_is_full(pool))
+            return;
         int seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_SEARCHING, true);
         bool is_asleep = seat >= 0;
         if (!is_asleep && (startable_count(pool) == 0 || !filch_sleep_search(&pool->sleep, 1)))
             return;
-        if (is_asleep)
+        if (is_asleep) {
+            filch_crowd_watch(pool);
             filch_seat_call(&pool->workers[seat]->seat, FILCH_BED_CALLED);
+        }
         if (is_asleep || start_vacant(pool, NULL)) {
             if (worker)
                 filch_count(worker, FILCH_COUNT_wakes, 1);
@@ -153,11 +165,14 @@ void filch_pool_notify(filch_pool *pool, filch_worker *worker)
 
 bool filch_pool_hand_over(filch_pool *pool, filch_strand *strand)
 {
+    if (filch_crowd_is_full(pool))
+        return false;
     int seat = filch_sleep_pop(&pool->sleep, FILCH_ROLE_RUNNING, true);
 
     if (seat >= 0) {
         filch_worker *worker = pool->workers[seat];
         worker->next = strand;
+        filch_crowd_watch(pool);
         filch_seat_call(&worker->seat, FILCH_BED_CALLED);
         return true;
     }

@@ -6,6 +6,7 @@
 #include "worker/steps.h"
 
 #include "base/clock.h"
+#include "worker/crowd.h"
 #include "worker/lookout.h"
 #include "worker/spin.h"
 #include "worker/thread.h"
@@ -58,7 +59,9 @@ static unsigned awake_count(filch_pool *pool)
 static bool may_spin(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
-    return awake_count(pool) <= pool->topology.cpu_count;
+    /* relaxed: a hint. */
+    return awake_count(pool) <= pool->topology.cpu_count &&
+           awake_count(pool) + filch_load_relaxed(&pool->surplus) <= pool->worker_count;
 }
 
 /* Look for work until there is some, the spin time is over, `job` is complete, or (without a job)
@@ -126,6 +129,14 @@ static void call_on_start(filch_worker *worker, bool searching)
     filch_thread_call_hook(options->on_start, worker);
 }
 
+/* The thread acts as its worker again. */
+static void begin_turn(filch_worker *worker)
+{
+    /* relaxed: a hint for the keeper. */
+    filch_store_relaxed(&worker->clock, filch_load_relaxed(&worker->own_clock));
+    filch_crowd_check_cpus(worker->pool, filch_clock_ns());
+}
+
 /* The loop, from the first call of the thread to the end of the pool. The waker has handed over a
  * strand, or has counted this worker as a searcher. */
 static void run_loop(filch_worker *worker)
@@ -137,6 +148,7 @@ static void run_loop(filch_worker *worker)
     filch_overflow overflow;
 
     set_self(&visit);
+    begin_turn(worker);
     if (options->report_overflow)
         filch_overflow_enter(&overflow);
     if (options->on_start) {
@@ -144,7 +156,10 @@ static void run_loop(filch_worker *worker)
         searching = false;
     }
     for (;;) {
-        filch_strand *strand = searching ? search(worker, NULL) : filch_worker_find(worker, false);
+        bool is_over = filch_crowd_enter_loop(worker) && !worker->next;
+        filch_strand *strand = is_over     ? NULL
+                               : searching ? search(worker, NULL)
+                                           : filch_worker_find(worker, false);
         if (strand) {
             if (searching)
                 stop_searching(worker);
@@ -152,7 +167,7 @@ static void run_loop(filch_worker *worker)
             filch_worker_run(worker, strand);
             continue;
         }
-        if (!searching) {
+        if (!searching && !is_over) {
             unsigned awake = awake_count(pool);
             searching = filch_sleep_search(&pool->sleep, awake > 3 ? awake / 2 : 1);
             if (searching)
@@ -160,6 +175,7 @@ static void run_loop(filch_worker *worker)
         }
         bool may_run = filch_worker_have_spare(worker);
         filch_worker_shelve_spare(worker);
+        filch_crowd_leave(worker);
         filch_sleep_push(&pool->sleep, worker->index,
                          searching ? FILCH_ROLE_SEARCHING : FILCH_ROLE_RUNNING);
         uint64_t until_ns = filch_timers_watch(&pool->timers, worker);
@@ -182,6 +198,7 @@ static void run_loop(filch_worker *worker)
         if (!filch_worker_sleep(worker, until_ns, is_lookout))
             break;
         filch_spin_after_sleep(worker, asleep_since);
+        begin_turn(worker);
         searching = !worker->next;
         if (searching)
             fetch_cold(worker);
@@ -198,6 +215,8 @@ void *filch_worker_main(void *argument)
     filch_worker *worker = argument;
 
     filch_thread_start(worker);
+    /* relaxed: a hint for the keeper. */
+    filch_store_relaxed(&worker->own_clock, filch_thread_clock_self());
     if (!worker->starts_in_bed || filch_worker_sleep(worker, FILCH_NEVER_NS, false))
         run_loop(worker);
     return NULL;

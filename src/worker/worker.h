@@ -12,6 +12,7 @@
 #ifndef FILCH_WORKER_WORKER_H
 #define FILCH_WORKER_WORKER_H
 
+#include "base/thread_clock.h"
 #include "base/topology.h"
 #include "deque/queue.h"
 #include "sleep/sleep.h"
@@ -55,6 +56,14 @@ typedef struct filch_glimpse {
 
 #define FILCH_GLIMPSES 8
 
+/* What the keeper saw of a worker at its last look: worker/crowd.h. */
+typedef struct filch_crowd_note {
+    uint32_t turns;
+    filch_thread_clock clock;
+    uint64_t cpu_ns;   /* of that thread */
+    uint64_t since_ns; /* when it first saw these turns and this thread */
+} filch_crowd_note;
+
 /* Why a strand leaves its stack, and so what its worker does next. */
 enum filch_leave {
     FILCH_LEAVE_ENDED,     /* its task has ended: the strand is free */
@@ -89,6 +98,12 @@ struct filch_worker {
     /* Of the worker's own thread, not of a guest; NULL: none yet. source.h */
     FILCH_ATOMIC(filch_source *) source;
 
+    /* Shared with the keeper: worker/crowd.h. */
+    filch_atomic_u32 own_clock; /* of the worker's own thread; written by it, once */
+    filch_atomic_u32 clock;     /* of the thread that acts as this worker; 0: the seat is free */
+    filch_atomic_u32 turns;     /* how often it has entered a strand */
+    filch_atomic_u32 is_absent; /* 1: it is awake, but does not count */
+
     /* The holder only. */
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
     /* Run this strand before all others. A waker may set it while it holds the seat. */
@@ -122,6 +137,8 @@ struct filch_worker {
 
     /* The lookout only: this worker's rounds when it last looked. */
     uint32_t looked_rounds;
+
+    filch_crowd_note crowd; /* the keeper only */
 };
 
 /* The thread that created a pool, as far as the pool's threads are like it. */
@@ -152,6 +169,12 @@ struct filch_pool {
     filch_sleep vacant;       /* free seats that have no thread yet */
     filch_atomic_u32 lookout; /* the lookout's index plus 1; 0: there is none */
 
+    /* Any thread: worker/crowd.h. */
+    filch_atomic_u32 surplus;          /* workers beyond those that may be awake */
+    filch_atomic_u32 absent_count;     /* workers that are awake, but do not count */
+    filch_atomic_u32 is_crowd_watched; /* 1: the keeper looks at the pool now and then */
+    filch_atomic_u64 cpus_read_ns;     /* when the number of CPUs was last read */
+
     /* The lookout only: worker/lookout.c. */
     unsigned quiet_looks; /* how often in a row it found nothing to do */
     bool is_look_near;    /* a source wants the next look soon */
@@ -163,7 +186,10 @@ struct filch_pool {
     filch_atomic_u32 pending; /* jobs submitted and callers of filch_run, plus FILCH_POOL_AWAITED */
     filch_atomic_u32 scopes;  /* open scopes: the pool is not destroyed before they are closed */
 
-    uint64_t retry_ns;           /* the keeper only: when to try again; 0: no start is put off */
+    /* The keeper only. */
+    uint64_t retry_ns;                       /* when to try again; 0: no start is put off */
+    uint64_t crowd_look_ns, crowd_period_ns; /* the next look, and the time since the last one */
+    uint64_t crowd_long_ns;      /* when a worker became absent because it was away for long */
     filch_pool_link listed_next; /* the list of all pools: worker/listed.h */
 
     /* fork(): worker/pool.c. */

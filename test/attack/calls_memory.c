@@ -31,6 +31,7 @@ int attack_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
                           void *arg);
 int attack_pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_t *set);
 int attack_pthread_setname_np(pthread_t thread, const char *name);
+int attack_pthread_getcpuclockid(pthread_t thread, clockid_t *clock);
 int attack_sched_getaffinity(pid_t process, size_t bytes, cpu_set_t *set);
 int attack_sigaltstack(const stack_t *stack, stack_t *old);
 
@@ -185,6 +186,11 @@ int attack_pthread_setaffinity_np(pthread_t thread, size_t bytes, const cpu_set_
 int attack_pthread_setname_np(pthread_t thread, const char *name)
 {
     return fault_strikes(PART_settings) ? ENOENT : pthread_setname_np(thread, name);
+}
+
+int attack_pthread_getcpuclockid(pthread_t thread, clockid_t *clock)
+{
+    return fault_strikes(PART_settings) ? ENOENT : pthread_getcpuclockid(thread, clock);
 }
 
 /* The kernel may know more CPUs than a small set has room for. */

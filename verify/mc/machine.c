@@ -3,17 +3,19 @@
  * The machine that the library sees in the model: two CPUs, and an environment that fails when the
  * client lets it.
  *
- * This file replaces src/base/topology.c and cgroup.c, which read /sys, src/base/barrier.c, and
- * src/worker/dump_signal.c, which handles a signal.
+ * This file replaces src/base/topology.c and cgroup.c, which read /sys, src/base/barrier.c,
+ * src/base/thread_clock.c, and src/worker/dump_signal.c, which handles a signal.
  */
 #include "base/barrier.h"
 #include "base/fault.h"
+#include "base/thread_clock.h"
 #include "base/topology.h"
 #include "mc/libc.h"
 #include "worker/dump_signal.h"
 #include "worker/timer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
 #define CPUS 2
@@ -67,6 +69,40 @@ void filch_topology_explore(filch_topology *topology, const char *root)
 {
     (void)topology;
     (void)root;
+}
+
+/* Only the client `crowd` has more workers than may be awake. */
+unsigned filch_topology_limit(unsigned cpu_count, const char *root)
+{
+    (void)root;
+    return cpu_count > 0 ? UINT_MAX : 0;
+}
+
+unsigned filch_topology_parse_count(const char *text)
+{
+    (void)text;
+    return 0;
+}
+
+filch_thread_clock filch_thread_clock_self(void)
+{
+    return 1;
+}
+
+uint64_t filch_thread_clock_ns(filch_thread_clock clock)
+{
+    return clock;
+}
+
+bool filch_thread_clock_is_blocked(filch_thread_clock clock)
+{
+    return clock != FILCH_NO_THREAD;
+}
+
+unsigned filch_thread_clock_cpus(filch_thread_clock clock)
+{
+    (void)clock;
+    return 0;
 }
 
 unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * README.md has the rules and edges.
+ */
+#include "worker/crowd.h"
+
+#include "base/clock.h"
+#include "base/thread_clock.h"
+#include "worker/keeper.h"
+
+/* How often the keeper looks at a full pool: first after this time, then after twice the time, as
+ * long as it finds nothing. */
+#define FIRST_LOOK_NS 1000000
+#define LAST_LOOK_NS 4000000
+
+/* After a look that has found a worker blocked in the kernel: more may block soon. */
+#define NEAR_LOOK_NS 100000
+
+/* A worker that has not come to its loop for this long may be waiting, in a loop of its own, for a
+ * task that does not run. So another one may be awake in its place: one more each time. */
+#define LONG_NS 10000000
+
+/* The number of CPUs is read again after this time. */
+#define CPUS_NS 1000000000
+
+/* ---- any thread ------------------------------------------------------------------------------ */
+
+static unsigned resting_count(filch_pool *pool)
+{
+    return filch_sleep_resting_count(&pool->sleep) + filch_sleep_resting_count(&pool->vacant);
+}
+
+bool filch_crowd_is_full(filch_pool *pool)
+{
+    /* seq_cst [crowd-or-wake] */
+    if (filch_load_seq_cst(&pool->surplus) == 0)
+        return false;
+    return filch_crowd_wakeable(pool, resting_count(pool)) == 0;
+}
+
+/* Let the keeper look at the pool. */
+static void call_keeper(filch_pool *pool)
+{
+    /* seq_cst [crowd-or-wake] */
+    if (filch_load_seq_cst(&pool->is_crowd_watched))
+        return;
+    filch_store_seq_cst(&pool->is_crowd_watched, 1);
+    filch_keeper_ring();
+}
+
+void filch_crowd_watch(filch_pool *pool)
+{
+    if (filch_crowd_is_full(pool))
+        call_keeper(pool);
+}
+
+void filch_crowd_check_cpus(filch_pool *pool, uint64_t now_ns)
+{
+    /* relaxed: only a time. */
+    uint64_t read_ns = filch_load_relaxed(&pool->cpus_read_ns);
+
+    /* relaxed: the keeper reads the CPUs if it finds the same. */
+    if (now_ns - read_ns >= CPUS_NS && pool->worker_count > 1)
+        call_keeper(pool);
+}
+
+/* ---- a worker -------------------------------------------------------------------------------- */
+
+static void make_present(filch_worker *worker)
+{
+    /* relaxed: a hint; the exchange decides. */
+    if (!filch_load_relaxed(&worker->is_absent))
+        return;
+    /* acquire [absence]: one of the worker and the keeper ends it. */
+    if (filch_exchange_acq_rel(&worker->is_absent, 0))
+        /* relaxed: the pool is fuller than before, and no thread is to be woken for that. */
+        filch_fetch_add_relaxed(&worker->pool->absent_count, -1u);
+}
+
+bool filch_crowd_enter_loop(filch_worker *worker)
+{
+    filch_pool *pool = worker->pool;
+
+    /* relaxed: a hint. If it is wrong, the worker goes to sleep a round later. */
+    unsigned surplus = filch_load_relaxed(&pool->surplus);
+    if (__builtin_expect(surplus == 0, 1))
+        return false;
+    make_present(worker);
+    /* relaxed: as above. */
+    return resting_count(pool) + filch_load_relaxed(&pool->absent_count) < surplus;
+}
+
+void filch_crowd_leave(filch_worker *worker)
+{
+    make_present(worker);
+    /* relaxed: a hint for the keeper. */
+    filch_store_relaxed(&worker->clock, FILCH_NO_THREAD);
+}
+
+/* ---- the keeper ------------------------------------------------------------------------------ */
+
+/* Another worker may be awake instead of this one. */
+static void make_absent(filch_worker *worker)
+{
+    filch_pool *pool = worker->pool;
+
+    /* seq_cst [crowd-or-wake] */
+    filch_fetch_add_seq_cst(&pool->absent_count, 1);
+    /* release [absence]: from now on the worker may lower the count. */
+    filch_store_release(&worker->is_absent, 1);
+}
+
+static unsigned read_cpus(filch_pool *pool)
+{
+    unsigned count = 0;
+
+    /* A pinned thread may run on one CPU, and does not tell how many the process has. */
+    for (unsigned i = 0; pool->workers && i < pool->worker_count && count == 0; i++)
+        if (!pool->options.pin)
+            /* relaxed: if this thread has not stored it yet, another has. */
+            count = filch_thread_clock_cpus(filch_load_relaxed(&pool->workers[i]->own_clock));
+    return filch_topology_limit(count ? count : pool->topology.cpu_count, "");
+}
+
+void filch_crowd_set_cpus(filch_pool *pool)
+{
+    unsigned limit = pool->options.awake;
+
+    /* relaxed: only a time. */
+    filch_store_relaxed(&pool->cpus_read_ns, filch_clock_ns());
+    if (limit == 0 && pool->worker_count > 1)
+        limit = read_cpus(pool);
+    else if (limit == 0)
+        limit = 1;
+    /* seq_cst [crowd-or-wake] */
+    filch_store_seq_cst(&pool->surplus,
+                        pool->worker_count > limit ? pool->worker_count - limit : 0);
+}
+
+/* Stop watching, unless the pool is full or a worker is absent. */
+static bool end_watch(filch_pool *pool)
+{
+    /* seq_cst [crowd-or-wake]: a thread that takes a seat from now on calls the keeper. */
+    filch_store_seq_cst(&pool->is_crowd_watched, 0);
+    /* relaxed: only the keeper raises it. */
+    if (!filch_crowd_is_full(pool) && filch_load_relaxed(&pool->absent_count) == 0)
+        return true;
+    /* relaxed: the keeper's own from here on; others only store the same. */
+    filch_store_relaxed(&pool->is_crowd_watched, 1);
+    return false;
+}
+
+/* Is the worker absent, or does it become so? Only one that has been away for long, `may_be_long`,
+ * becomes absent in a look. */
+static bool becomes_absent(filch_worker *worker, uint64_t now_ns, bool *may_be_long)
+{
+    filch_crowd_note *note = &worker->crowd;
+    /* relaxed: hints. A mistake wakes a worker too many, or one look too late. */
+    filch_thread_clock clock = filch_load_relaxed(&worker->clock);
+    uint32_t turns = filch_load_relaxed(&worker->turns);
+    bool is_absent = filch_load_relaxed(&worker->is_absent);
+
+    if (clock == FILCH_NO_THREAD) {
+        make_present(worker);
+        return false;
+    }
+    uint64_t cpu_ns = filch_thread_clock_ns(clock);
+    bool has_run = cpu_ns != note->cpu_ns || clock != note->clock;
+    if (turns != note->turns || clock != note->clock)
+        *note = (filch_crowd_note){.turns = turns, .clock = clock, .since_ns = now_ns};
+    note->cpu_ns = cpu_ns;
+    bool is_long = now_ns - note->since_ns >= LONG_NS;
+
+    if (is_absent && has_run && !is_long)
+        make_present(worker);
+    if (is_absent || (has_run && !(is_long && *may_be_long)) || !filch_crowd_is_full(worker->pool))
+        return false;
+    if (!has_run && filch_thread_clock_is_blocked(clock)) {
+        make_absent(worker);
+        return true;
+    }
+    if (!is_long || !*may_be_long)
+        return false;
+    *may_be_long = false;
+    make_absent(worker);
+    return true;
+}
+
+uint64_t filch_crowd_look(filch_pool *pool)
+{
+    /* relaxed: the bell carries it. */
+    if (!filch_load_relaxed(&pool->is_crowd_watched))
+        return FILCH_NEVER_NS;
+    uint64_t now_ns = filch_clock_ns();
+    /* relaxed: only a time. */
+    if (now_ns - filch_load_relaxed(&pool->cpus_read_ns) >= CPUS_NS) {
+        filch_crowd_set_cpus(pool);
+        filch_pool_notify_if_work(pool);
+    }
+    if (end_watch(pool)) {
+        pool->crowd_look_ns = 0;
+        return FILCH_NEVER_NS;
+    }
+    if (pool->crowd_look_ns == 0) { /* the watch begins */
+        pool->crowd_period_ns = FIRST_LOOK_NS;
+        pool->crowd_look_ns = now_ns + FIRST_LOOK_NS;
+    }
+    if (now_ns < pool->crowd_look_ns)
+        return pool->crowd_look_ns;
+
+    bool may_be_long = now_ns - pool->crowd_long_ns >= LONG_NS, found = false;
+    bool may_have_been_long = may_be_long;
+    for (unsigned i = 0; i < pool->worker_count; i++)
+        found |= becomes_absent(pool->workers[i], now_ns, &may_be_long);
+    if (may_be_long != may_have_been_long)
+        pool->crowd_long_ns = now_ns;
+    if (found)
+        filch_pool_notify(pool, NULL);
+    pool->crowd_period_ns = found                                      ? NEAR_LOOK_NS
+                            : pool->crowd_period_ns * 2 < LAST_LOOK_NS ? pool->crowd_period_ns * 2
+                                                                       : LAST_LOOK_NS;
+    return pool->crowd_look_ns = now_ns + pool->crowd_period_ns;
+}
