@@ -20,8 +20,10 @@
  *                and that free slots hold none.
  *   fork-or-look  filch_fork_fill, filch_fork_is_slow  x  filch_split_ask, filch_split_is_live
  *                see src/worker/README.md.
- *   claim-or-reach  filch_split_claim, filch_split_know  x  filch_split_mark, filch_split_reach
- *                forbids that a join runs a private task, and a worker publishes it as well.
+ *   claim-or-reach  filch_split_claim, filch_split_keeps, filch_split_know  x  filch_split_mark,
+ *                filch_split_reach
+ *                forbids that the owner runs a private task, or takes a piece of it, and a worker
+ *                publishes the same.
  *   asked        filch_split_ask -> filch_split_answer, filch_split_follow
  *                carries that the thief counts as idle. Both sides exchange the same word, so one
  *                comes first: either the owner sees the request, or the thief's limits come after
@@ -256,12 +258,23 @@ static __attribute__((noinline)) bool filch_split_unmark(filch_split *s, uint32_
 }
 
 /*
- * The owner joins slot `i`, the newest, which is known and private as far as it knows. From now on
- * only the slots below `known` are. False: an idle worker has published the task.
+ * The owner has just claimed slot `i`, or a piece of the task there, by a store. Is the slot still
+ * private? If so, no idle worker publishes it without seeing that store.
  *
- * The order of these stores and the load is kept by filch_barrier_all in the other thread. So here
- * it needs no fence.
+ * The order of the store and the load here is kept by filch_barrier_all in the other thread. So the
+ * owner needs no fence.
  */
+static inline bool filch_split_keeps(filch_split *s, uint32_t i)
+{
+    filch_keep_order();
+    /* relaxed: [claim-or-reach] */
+    uint64_t word = filch_load_relaxed(&s->word);
+    /* A mark is above the split in the word, so one comparison finds both. */
+    return __builtin_expect(word >> FILCH_SPLIT_BITS <= i, 1) || filch_split_unmark(s, i);
+}
+
+/* The owner joins slot `i`, the newest, which is known and private as far as it knows. From now on
+ * only the slots below `known` are. False: an idle worker has published the task. */
 static inline bool filch_split_claim(filch_split *s, uint32_t i, uint32_t known)
 {
     filch_slot *slot = filch_split_slots(s) + i;
@@ -270,12 +283,7 @@ static inline bool filch_split_claim(filch_split *s, uint32_t i, uint32_t known)
     filch_store_release(&s->known, known);
     /* release [claim-or-reach]: carries `known` */
     filch_store_release(&s->claimed, i);
-    filch_keep_order();
-    /* relaxed: [claim-or-reach] */
-    uint64_t word = filch_load_relaxed(&s->word);
-    bool is_mine = filch_split_split(word) <= i;
-    if (__builtin_expect(!is_mine || filch_split_reacher(word) != 0, 0))
-        is_mine = filch_split_unmark(s, i);
+    bool is_mine = filch_split_keeps(s, i);
     if (is_mine)
         /* relaxed: no thief can get the slot now. The release below carries it. */
         filch_store_relaxed(&slot->state, filch_load_relaxed(&slot->state) | FILCH_TASK_TAKEN);

@@ -212,6 +212,24 @@ filch_slot *filch_spawn_slow(filch_frame *f, filch_frame *mark)
     return filch_fork_is_slow(room) ? filch_spawn_slow(room, mark) : room + 1;
 }
 
+/* The task in slot `f` is public, or was stolen. As filch_join_slow. */
+static bool join_public(filch_strand *strand, filch_frame *f)
+{
+    filch_split *split = &strand->split;
+    uint32_t i = (uint32_t)(f - filch_split_slots(split));
+
+    /* acquire [task-done]: only a thief completes it, so a DONE task cannot be taken back. */
+    if (filch_load_acquire(&f->state) != FILCH_TASK_DONE) {
+        if (filch_split_take_back(split, i)) {
+            filch_count(strand->worker, FILCH_COUNT_taken_back, 1);
+            return true;
+        }
+        filch_stolen_wait(strand, f);
+    }
+    filch_split_reset(split, i);
+    return false;
+}
+
 bool filch_join_split(filch_strand *strand, filch_frame *f)
 {
     filch_split *split = &strand->split;
@@ -224,16 +242,30 @@ bool filch_join_split(filch_strand *strand, filch_frame *f)
     uint32_t now = filch_split_now(split);
     if (i >= now && claim(strand, i, now))
         return true;
-    /* acquire [task-done]: only a thief completes it, so a DONE task cannot be taken back. */
-    if (filch_load_acquire(&f->state) != FILCH_TASK_DONE) {
-        if (filch_split_take_back(split, i)) {
-            filch_count(strand->worker, FILCH_COUNT_taken_back, 1);
-            return true;
-        }
-        filch_stolen_wait(strand, f);
-    }
-    filch_split_reset(split, i);
-    return false;
+    return join_public(strand, f);
+}
+
+void filch_make_known(filch_frame *f)
+{
+    filch_split *split = &filch_strand_of(f)->split;
+    uint32_t i = (uint32_t)(f - filch_split_slots(split));
+
+    if (i < filch_split_known(split))
+        return;
+    filch_split_know(split, i + 1);
+    filch_split_follow(split);
+}
+
+bool filch_join_known(filch_frame *f)
+{
+    filch_strand *strand = filch_strand_of(f);
+    filch_split *split = &strand->split;
+    uint32_t i = (uint32_t)(f - filch_split_slots(split)), known = filch_split_known(split);
+
+    if (i >= known)
+        return true;
+    return (i >= filch_split_now(split) && filch_split_claim(split, i, known)) ||
+           join_public(strand, f);
 }
 
 /* ---- without macros -------------------------------------------------------------------------- */

@@ -24,6 +24,13 @@ void filch_publish_quietly(filch_frame *f);
 filch_slot *filch_fork_split(filch_strand *strand, filch_frame *f);
 bool filch_join_split(filch_strand *strand, filch_frame *f);
 
+/* The newest task of the strand is in slot `f`: make it known (src/deque/README.md), and all older
+ * tasks as well. Not on a strand with another deque. */
+void filch_make_known(filch_frame *f);
+
+/* Join the task in slot `f`, as filch_join_slow. All slots that are known stay known. */
+bool filch_join_known(filch_frame *f);
+
 /* After a thief asked: are more workers idle than tasks are public? */
 bool filch_is_wanted(filch_frame *f);
 

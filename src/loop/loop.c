@@ -3,8 +3,10 @@
 #define FILCH_CHECKED 0
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "fork/fork.h"
 #include "loop/pace.h"
+#include "loop/rest.h"
 #include "strand/unwind.h"
 #include "worker/worker.h"
 
@@ -22,15 +24,18 @@ enum offer {
     OFFER_NOT,     /* too little work is left, or too little to wake a worker for */
     OFFER_QUIETLY, /* wake no worker: the thief of the last offer may be about to look again */
     OFFER,
+    OFFER_FIRST, /* a part begins: this is not decided yet */
 };
 
 /*
  * Decide whether to offer half of [begin, end). While no worker sleeps, an offer costs next to
  * nothing. If a worker would have to be woken, enough work must have accumulated to make up for
- * that. It may accumulate over many short loops. Until then, if the last offer was taken, the loop
- * offers quietly. It does not even read the sleep word, which idle workers change all the time.
+ * that. It may accumulate over many short loops. Until then, a loop begins with a quiet offer if
+ * the last offer was taken. It does not even read the sleep word, which idle workers change all the
+ * time.
  */
-static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t chunk)
+static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t chunk,
+                               bool is_first)
 {
     filch_worker *worker = filch_strand_of(f)->worker;
     filch_pool *pool = worker->pool;
@@ -40,7 +45,7 @@ static enum offer choose_offer(filch_frame *f, size_t begin, size_t end, size_t 
     if (chunk > 1) {
         worker->declined += (end - begin) / chunk;
         if (worker->declined < WORTH_WAKING_NS / FILCH_PACE_CHUNK_NS) {
-            if (worker->is_offer_taken)
+            if (is_first && worker->is_offer_taken)
                 return OFFER_QUIETLY;
             if (filch_pool_sleeper_count(pool) > 0 && filch_sleep_searcher_count(&pool->sleep) == 0)
                 return OFFER_NOT;
@@ -110,6 +115,143 @@ static size_t middle_of(size_t begin, size_t end, size_t chunk)
     return begin + ((end - begin) / 2 + chunk / 4) / step * step;
 }
 
+/* ---- the calls of one part ------------------------------------------------------------------- */
+
+typedef struct reduction {
+    const filch_reducer *reducer;
+    void *context;
+    size_t leaf;                /* 0: split when a worker is idle */
+    filch_atomic_u32 no_memory; /* 1: a fixed tree could not be completed */
+} reduction;
+
+/* What the calls of a part have in common. */
+typedef struct part {
+    filch_for_fn *body; /* of filch_for; NULL for a reduction */
+    void *context;      /* of filch_for; or the accumulator */
+    reduction *r;       /* of a reduction */
+    void *right;        /* the accumulator for the thief of the rest; NULL: none yet */
+} part;
+
+static void run_rest(filch_frame *f, filch_slot *task);
+
+static void *allocate(size_t bytes)
+{
+    return filch_fault(FILCH_FAULT_MALLOC) ? NULL : malloc(bytes);
+}
+
+/* False: there is no memory for the accumulator. */
+static bool has_right(part *p)
+{
+    if (!p->body && !p->right)
+        p->right = allocate(p->r->reducer->size);
+    return p->body || p->right;
+}
+
+/* Join the rest. True: it is the caller's again. False: a thief has completed it. */
+static bool close_rest(filch_frame *f, const part *p)
+{
+    if (filch_join_known(f))
+        return true;
+    if (!p->body)
+        p->r->reducer->merge(p->context, p->right, p->r->context);
+    return false;
+}
+
+/*
+ * A rest was opened, and a worker has asked. It may already have taken its second look, since a
+ * moment ago there was no rest: so it must be woken now, [fork-or-look]. Offer half of the rest, or
+ * publish all of it.
+ */
+static enum offer offer_new(filch_frame *f, size_t begin, size_t end, size_t chunk)
+{
+    if (!filch_pace_is_short(begin, end, chunk))
+        return OFFER;
+    filch_publish(f + 1);
+    return OFFER_NOT;
+}
+
+/* How many of the iterations [begin, stop) the next call gets. */
+static inline size_t next_of(size_t begin, size_t stop, size_t call)
+{
+    return call < stop - begin ? begin + call : stop;
+}
+
+/*
+ * Make the calls for [begin, end). Meanwhile the rest can be stolen from slot `f`. Returns where it
+ * stopped: at the end; or earlier, to offer half of what is left, as *offer says. Unless *offer is
+ * OFFER at first, the caller has just decided to wake no worker.
+ */
+static FILCH_NOT_INLINED size_t run_calls(filch_frame *f, part *p, size_t begin, size_t end,
+                                          size_t *pace, enum offer *offer)
+{
+    filch_for_fn *const body = p->body;
+    void (*const add)(filch_frame *, void *, void *, size_t, size_t) =
+        body ? NULL : p->r->reducer->add;
+    void *const context = p->context, *const add_context = body ? NULL : p->r->context;
+    size_t chunk = *pace;
+    bool is_open = false, may_open = filch_rest_fits(f), may_offer = *offer == OFFER;
+
+    *offer = OFFER_NOT;
+    while (begin < end) {
+        size_t call = may_open ? filch_pace_call(chunk) : SIZE_MAX;
+        size_t stop = filch_pace_stop(begin, end, chunk), first = begin;
+        bool is_new = false;
+
+        if (!is_open && next_of(begin, stop, call) < end && may_open && (may_open = has_right(p))) {
+            filch_rest_open(f, p, begin, end, run_rest);
+            is_open = is_new = true;
+        }
+        if (may_offer && is_wanted(f) && has_room(f))
+            *offer = is_new ? offer_new(f, begin, end, chunk)
+                            : choose_offer(f, begin, end, chunk, false);
+        may_offer = true;
+        if (*offer != OFFER_NOT)
+            break;
+
+        uint64_t start = filch_clock_ticks();
+        do {
+            size_t turn = call <= chunk ? next_of(begin, stop, chunk) : stop;
+            if (is_open)
+                filch_rest_show(f);
+            while (begin < turn) {
+                size_t next = next_of(begin, turn, call);
+                if (!is_open || (next < end && filch_rest_take(f, next))) {
+                    if (body)
+                        body(f + is_open, context, begin, next);
+                    else
+                        add(f + is_open, context, add_context, begin, next);
+                    begin = next;
+                    continue;
+                }
+                /* This is the last call, or the rest is public. */
+                bool is_last = next == end;
+                size_t mine = is_last ? begin : filch_rest_settle(f, next);
+                if (begin < mine && body)
+                    body(f + 1, context, begin, mine);
+                else if (begin < mine)
+                    add(f + 1, context, add_context, begin, mine);
+                begin = mine;
+                is_open = false;
+                if (!close_rest(f, p)) {
+                    begin = end;
+                    goto done;
+                }
+                /* A new rest is opened above. */
+                if (!is_last)
+                    stop = turn = begin;
+            }
+            /* A thief has asked: read the clock now, then consider an offer. */
+        } while (begin < stop && !filch_fork_is_slow(f));
+        chunk = filch_pace_adapt(chunk, begin - first, filch_clock_ticks() - start);
+    }
+    if (is_open && !close_rest(f, p))
+        begin = end;
+done:
+    FILCH_STOP_UNWIND();
+    *pace = chunk;
+    return begin;
+}
+
 /* ---- for ------------------------------------------------------------------------------------- */
 
 static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t begin, size_t end,
@@ -126,17 +268,16 @@ FILCH_TASK(void, for_part, (filch_for_fn *, body), (void *, context), (size_t, b
 PUT_PART(for_part)
 
 /* Run a part, and offer halves of it. */
-static FILCH_NOT_INLINED void run_part(filch_frame *f, filch_for_fn *body, void *context,
-                                       size_t begin, size_t end, size_t chunk)
+static void run_part(filch_frame *f, filch_for_fn *body, void *context, size_t begin, size_t end,
+                     size_t chunk)
 {
     filch_frame *mark = f;
-    /* Offer the first half unasked: an offer costs less than an idle worker needs to ask. */
-    bool is_first = true;
+    part p = {.body = body, .context = context};
 
     chunk = filch_pace_recall(f, (uintptr_t)body, chunk);
-    while (begin < end) {
-        enum offer offer =
-            is_first || is_wanted(f) ? choose_offer(f, begin, end, chunk) : OFFER_NOT;
+    /* Offer the first half unasked: an offer costs less than an idle worker needs to ask. */
+    enum offer offer = choose_offer(f, begin, end, chunk, true);
+    do {
         if (offer != OFFER_NOT) {
             size_t middle = middle_of(begin, end, chunk);
             /* A thief touched this word last, and the slot as well: fetch both at the same time. */
@@ -147,14 +288,8 @@ static FILCH_NOT_INLINED void run_part(filch_frame *f, filch_for_fn *body, void 
                 end = middle;
             }
         }
-        is_first = false;
-        size_t stop = filch_pace_stop(begin, end, chunk);
-        uint64_t start = filch_clock_ticks();
-        body(f, context, begin, stop);
-        FILCH_STOP_UNWIND();
-        chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
-        begin = stop;
-    }
+        begin = run_calls(f, &p, begin, end, &chunk, &offer);
+    } while (begin < end);
     filch_pace_keep(f, (uintptr_t)body, chunk);
     while (f > mark) {
         f--;
@@ -187,18 +322,11 @@ FILCH_NOT_INLINED void filch_for(filch_frame *f, size_t begin, size_t end, filch
     else if (is_alone(f))
         body(f, context, begin, end);
     else
-        run_part(f, body, context, begin, end, 1);
+        run_part(f, body, context, begin, end, FILCH_PACE_UNKNOWN);
     FILCH_STOP_UNWIND();
 }
 
 /* ---- reduce ---------------------------------------------------------------------------------- */
-
-typedef struct reduction {
-    const filch_reducer *reducer;
-    void *context;
-    size_t leaf;                /* 0: split when a worker is idle */
-    filch_atomic_u32 no_memory; /* 1: a fixed tree could not be completed */
-} reduction;
 
 /* Accumulators up to this size are on the stack. */
 #define SMALL_ACCUMULATOR 512
@@ -211,9 +339,9 @@ static void init_accumulator(const reduction *r, void *accumulator)
         memset(accumulator, 0, r->reducer->size);
 }
 
-/* Reduce [begin, end) in chunks, and offer halves: the first unasked, if `is_first`. */
-static FILCH_NOT_INLINED void reduce_part(filch_frame *f, reduction *r, void *accumulator,
-                                          size_t begin, size_t end, size_t chunk, bool is_first);
+/* Reduce [begin, end), and offer halves. The last offer is that of `offer`. */
+static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end,
+                        size_t chunk, enum offer offer);
 static FILCH_NOT_INLINED void reduce_leaves(filch_frame *f, reduction *r, void *accumulator,
                                             size_t begin, size_t end);
 
@@ -224,7 +352,7 @@ FILCH_TASK(void, reduce_right, (reduction *, r), (void *, accumulator), (size_t,
     if (r->leaf)
         reduce_leaves(FILCH_HERE, r, accumulator, begin, end);
     else
-        reduce_part(FILCH_HERE, r, accumulator, begin, end, chunk, true);
+        reduce_part(FILCH_HERE, r, accumulator, begin, end, chunk, OFFER_FIRST);
 }
 
 PUT_PART(reduce_right)
@@ -237,7 +365,7 @@ static FILCH_NOT_INLINED bool reduce_halves(filch_frame *f, reduction *r, void *
 {
     size_t size = r->reducer->size;
     _Alignas(max_align_t) unsigned char small[SMALL_ACCUMULATOR];
-    void *right = size <= sizeof small ? small : malloc(size);
+    void *right = size <= sizeof small ? small : allocate(size);
 
     if (!right)
         return false;
@@ -249,7 +377,7 @@ static FILCH_NOT_INLINED bool reduce_halves(filch_frame *f, reduction *r, void *
     } else {
         reduce_right_put(f, (reduce_right_args){r, right, middle, end, chunk});
         offer_part(f + 1, offer);
-        reduce_part(f + 1, r, accumulator, begin, middle, chunk, false);
+        reduce_part(f + 1, r, accumulator, begin, middle, chunk, offer);
         if (!join_part(f))
             reduce_right_thunk(f, f);
     }
@@ -260,31 +388,61 @@ static FILCH_NOT_INLINED bool reduce_halves(filch_frame *f, reduction *r, void *
     return true;
 }
 
-static FILCH_NOT_INLINED void reduce_part(filch_frame *f, reduction *r, void *accumulator,
-                                          size_t begin, size_t end, size_t chunk, bool is_first)
+/* As run_calls, with an accumulator for the thief of the rest. */
+static FILCH_NOT_INLINED size_t reduce_calls(filch_frame *f, reduction *r, void *accumulator,
+                                             size_t begin, size_t end, size_t *pace,
+                                             enum offer *offer)
+{
+    _Alignas(max_align_t) unsigned char small[SMALL_ACCUMULATOR];
+    part p = {
+        .context = accumulator, .r = r, .right = r->reducer->size <= sizeof small ? small : NULL};
+
+    begin = run_calls(f, &p, begin, end, pace, offer);
+    if (p.right != small)
+        free(p.right);
+    return begin;
+}
+
+static void reduce_part(filch_frame *f, reduction *r, void *accumulator, size_t begin, size_t end,
+                        size_t chunk, enum offer offer)
 {
     uintptr_t body = (uintptr_t)r->reducer->add;
 
     chunk = filch_pace_recall(f, body, chunk);
+    if (offer == OFFER_FIRST)
+        offer = choose_offer(f, begin, end, chunk, true);
+    else
+        begin = reduce_calls(f, r, accumulator, begin, end, &chunk, &offer);
     while (begin < end) {
-        enum offer offer =
-            is_first || is_wanted(f) ? choose_offer(f, begin, end, chunk) : OFFER_NOT;
         if (offer != OFFER_NOT && has_room(f)) {
             filch_pace_keep(f, body, chunk);
             if (reduce_halves(f, r, accumulator, begin, middle_of(begin, end, chunk), end, chunk,
                               offer))
                 return;
+            offer = OFFER_NOT; /* no memory: go on, and try again when a worker asks */
         }
-        is_first = false;
-        size_t stop = filch_pace_stop(begin, end, chunk);
-        uint64_t start = filch_clock_ticks();
-        r->reducer->add(f, accumulator, r->context, begin, stop);
-        FILCH_STOP_UNWIND();
-        chunk = filch_pace_adapt(chunk, stop - begin, filch_clock_ticks() - start);
-        begin = stop;
+        begin = reduce_calls(f, r, accumulator, begin, end, &chunk, &offer);
     }
     filch_pace_keep(f, body, chunk);
 }
+
+/* ---- the thief of a rest --------------------------------------------------------------------- */
+
+/* Its iterations may be the long ones: the first call gets one of them. */
+static void run_rest(filch_frame *f, filch_slot *task)
+{
+    const part *p = filch_rest_in(task)->of;
+    size_t begin = filch_rest_start(task), end = filch_rest_in(task)->end;
+
+    if (p->body) {
+        run_part(f, p->body, p->context, begin, end, 1);
+    } else {
+        init_accumulator(p->r, p->right);
+        reduce_part(f, p->r, p->right, begin, end, 1, OFFER_FIRST);
+    }
+}
+
+/* ---- a fixed tree ---------------------------------------------------------------------------- */
 
 /* The tree of a fixed reduction. Cut at the largest power of two of leaves, so that the number of
  * leaves alone determines the shape. */
@@ -336,7 +494,7 @@ FILCH_NOT_INLINED void filch_reduce(filch_frame *f, size_t begin, size_t end,
     else if (is_alone(f))
         reducer->add(f, result, context, begin, end);
     else
-        reduce_part(f, &r, result, begin, end, 1, true);
+        reduce_part(f, &r, result, begin, end, FILCH_PACE_UNKNOWN, OFFER_FIRST);
     FILCH_STOP_UNWIND();
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many iterations take about half a microsecond. A loop learns it while it runs, and the worker
- * remembers it for the next time.
+ * How many iterations take about half a microsecond: a chunk. A loop learns it while it runs, and
+ * the worker remembers it for the next time. A call of the body gets a chunk or a quarter of it.
  */
 #ifndef FILCH_LOOP_PACE_H
 #define FILCH_LOOP_PACE_H
@@ -34,8 +34,8 @@ static inline size_t filch_pace_adapt(size_t chunk, size_t count, uint64_t ticks
     return chunk;
 }
 
-/* Where to check for idle workers next. While much work is left, one check for several chunks is
- * enough. Reading the clock and calling the body costs a few percent of a chunk. */
+/* Where to read the clock next. While much work is left, one reading for several chunks is enough:
+ * it costs a few percent of a chunk. */
 static inline size_t filch_pace_stop(size_t begin, size_t end, size_t chunk)
 {
     size_t chunk_count = (end - begin) / chunk;
@@ -45,16 +45,36 @@ static inline size_t filch_pace_stop(size_t begin, size_t end, size_t chunk)
     return begin + (chunk_count > 512 ? 16 * chunk : chunk);
 }
 
+/* With chunks of at least so many iterations, the compiler has probably vectorised the loop. */
+#define FILCH_PACE_VECTORISED 256
+
+/* The most iterations for one call of the body, which cannot be divided while it runs. A call that
+ * is a vectorised loop costs about as much as 50 iterations. It gets all up to the next reading of
+ * the clock. */
+static inline size_t filch_pace_call(size_t chunk)
+{
+    if (chunk >= FILCH_PACE_VECTORISED)
+        return SIZE_MAX;
+    return chunk < 4 ? 1 : chunk / 4;
+}
+
 static inline filch_pace_note *filch_pace_find(filch_frame *f, uintptr_t body)
 {
     return &filch_strand_of(f)->worker->paces[(body >> 4) % FILCH_PACE_NOTES];
 }
 
-/* The chunk size that the worker remembers for this body, or else `chunk`. */
+/* Instead of a chunk size, at the beginning of a loop. */
+#define FILCH_PACE_UNKNOWN ((size_t)0)
+
+/* The chunk size to begin with: the one that the worker remembers for this body, or the one that a
+ * part has from its owner. The smaller of both, since the owner may have met long iterations. */
 static inline size_t filch_pace_recall(filch_frame *f, uintptr_t body, size_t chunk)
 {
     const filch_pace_note *note = filch_pace_find(f, body);
-    return note->body == body ? note->chunk : chunk;
+
+    if (note->body == body && (chunk == FILCH_PACE_UNKNOWN || note->chunk < chunk))
+        return note->chunk;
+    return chunk == FILCH_PACE_UNKNOWN ? 1 : chunk;
 }
 
 static inline void filch_pace_keep(filch_frame *f, uintptr_t body, size_t chunk)

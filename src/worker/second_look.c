@@ -81,6 +81,8 @@ uint64_t filch_second_look(filch_worker *self, uint64_t since_ns)
             filch_strand *strand = unanswered(pool->workers[i]);
             if (!strand)
                 continue;
+            /* Loops may publish without waking a worker. */
+            found |= filch_split_has_public(&strand->split);
             if ((is_sure || filch_split_seems_known(&strand->split)) &&
                 filch_split_mark(&strand->split, mark))
                 marked[count++] = strand;
