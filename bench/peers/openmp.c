@@ -2,7 +2,7 @@
 /*
  * The workloads with OpenMP tasks. Compiled by gcc this is the variant gomp, by clang libomp.
  *
- * The two loops call the kernel once per thread, on the range that `for schedule(static)` would
+ * for and small_for call the kernel once per thread, on the range that `for schedule(static)` would
  * assign. So the schedule is the same, and the kernel is the same machine code as in all variants.
  */
 #include "peer.h"
@@ -237,6 +237,18 @@ static void run_small_for(peer_run *run)
     free(x);
 }
 
+/* Iterations that may be long are handed out one by one. */
+static void run_lumps(peer_run *run)
+{
+    double sum = 0;
+    uint64_t start_ns = probe_clock_ns();
+#pragma omp parallel for schedule(dynamic) reduction(+ : sum)
+    for (long i = 0; i < LUMPS_COUNT; i++)
+        sum += lumps_range(run->size, i, i + 1);
+    run->elapsed_ns = probe_clock_ns() - start_ns;
+    run->checksum = for_check(sum);
+}
+
 static void warm_up(void)
 {
     uint64_t start_ns = probe_clock_ns();
@@ -261,6 +273,8 @@ int main(int argc, char **argv)
         run_for(&run);
     } else if (strcmp(run.work, "small_for") == 0) {
         run_small_for(&run);
+    } else if (strcmp(run.work, "lumps") == 0) {
+        run_lumps(&run);
     } else if (strcmp(run.work, "idle") == 0) {
         run.elapsed_ns = probe_idle(run.size);
     } else {

@@ -40,9 +40,9 @@ static inline long peer_default_size(const char *work)
         const char *work;
         long size;
     } sizes[] = {
-        {"fib", 30},       {"nqueens", 13},   {"quicksort", 10000000}, {"matmul", 1024},
-        {"uts", 2000},     {"for", 10000000}, {"small_for", 10000},    {"hidden", 10000000},
-        {"flat", 1000000}, {"idle", 2000},    {"wake", 1000},
+        {"fib", 30},          {"nqueens", 13},   {"quicksort", 10000000}, {"matmul", 1024},
+        {"uts", 2000},        {"for", 10000000}, {"small_for", 10000},    {"lumps", 2000000},
+        {"hidden", 10000000}, {"flat", 1000000}, {"idle", 2000},          {"wake", 1000},
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         if (strcmp(sizes[i].work, work) == 0)

@@ -163,6 +163,20 @@ static void run_small_for(peer_run *run)
     run->checksum = small_for_check(y, run->size);
 }
 
+static void run_lumps(peer_run *run)
+{
+    double sum = 0;
+    run->elapsed_ns = time_ns([&] {
+        sum = tbb::parallel_reduce(
+            blocked_range<long>(0, LUMPS_COUNT), 0.0,
+            [run](const blocked_range<long> &range, double partial) {
+                return partial + lumps_range(run->size, range.begin(), range.end());
+            },
+            [](double left, double right) { return left + right; });
+    });
+    run->checksum = for_check(sum);
+}
+
 static double sum_hidden(long size, int workers)
 {
     double sums[HIDDEN_PARTS];
@@ -225,6 +239,8 @@ static void run_in_arena(peer_run *run)
         run_for(run);
     } else if (!strcmp(run->work, "small_for")) {
         run_small_for(run);
+    } else if (!strcmp(run->work, "lumps")) {
+        run_lumps(run);
     } else if (!strcmp(run->work, "hidden")) {
         run_hidden(run);
     } else if (!strcmp(run->work, "flat")) {

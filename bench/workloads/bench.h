@@ -39,6 +39,7 @@ int bench_matmul(bench_run *run);
 int bench_uts(bench_run *run);
 int bench_for(bench_run *run);
 int bench_small_for(bench_run *run);
+int bench_lumps(bench_run *run);
 int bench_hidden(bench_run *run);
 int bench_flat(bench_run *run);
 int bench_idle(bench_run *run);

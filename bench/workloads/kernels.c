@@ -160,6 +160,15 @@ int64_t small_for_check(const double *y, long count)
     return sum;
 }
 
+double lumps_range(long size, long begin, long end)
+{
+    const long first = (LUMPS_COUNT - LUMPS_LONG) / 4;
+    double sum = 0;
+    for (long i = begin; i < end; i++)
+        sum += i >= first && i < first + LUMPS_LONG ? for_range(0, size) : sin((double)i * 1e-3);
+    return sum;
+}
+
 static FILCH_ATOMIC(bool) first_has_begun; /* there is one run per process */
 
 /* The first iteration of this part. */

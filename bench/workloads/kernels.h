@@ -30,7 +30,9 @@ enum {
     UTS_CHILDREN = 8,         /* of every inner node but the root */
     UTS_SEED = 10,            /* state of the root */
     SMALL_FOR_REPEATS = 1000, /* one small loop is too short to be timed */
-    HIDDEN_TASKS = 10,        /* forked while all workers are busy */
+    LUMPS_LONG = 20,          /* long iterations in a row, behind a quarter of the others */
+    LUMPS_COUNT = 20020,
+    HIDDEN_TASKS = 10, /* forked while all workers are busy */
     HIDDEN_PARTS = HIDDEN_TASKS + 2,
 };
 
@@ -95,6 +97,10 @@ int64_t for_check(double sum);
 void small_for_fill(double *x, double *y, long count);
 void small_for_range(double *y, const double *x, long begin, long end);
 int64_t small_for_check(const double *y, long count);
+
+/* lumps: the sum of sin in a loop with LUMPS_COUNT iterations, of which LUMPS_LONG add `size` sines
+ * each, and all others one. To be checked by for_check. */
+double lumps_range(long size, long begin, long end);
 
 /*
  * hidden: the sum of `for` in HIDDEN_PARTS parts, to be checked by for_check.

@@ -36,6 +36,7 @@ static const struct work {
     {"uts", bench_uts, 2000, "children of the root"},
     {"for", bench_for, 10 * 1000 * 1000, "iterations"},
     {"small_for", bench_small_for, 10 * 1000, "elements"},
+    {"lumps", bench_lumps, 2 * 1000 * 1000, "sines in a long iteration"},
     {"hidden", bench_hidden, 10 * 1000 * 1000, "iterations"},
     {"flat", bench_flat, 10 * 1000 * 1000, "tasks"},
     {"idle", bench_idle, 2000, "milliseconds"},

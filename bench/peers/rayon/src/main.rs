@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 const QUICKSORT_CUTOFF: usize = 32;
 const MATMUL_BASE: usize = 32;
 const SMALL_FOR_REPEATS: usize = 1000;
+const LUMPS_COUNT: c_long = 20020;
 const HIDDEN_PARTS: usize = 12;
 const STACK_BYTES: usize = 256 << 20;
 const WARM_UP: Duration = Duration::from_millis(20);
@@ -43,6 +44,7 @@ extern "C" {
     fn for_check(sum: f64) -> i64;
     fn small_for_fill(x: *mut f64, y: *mut f64, count: c_long);
     fn small_for_check(y: *const f64, count: c_long) -> i64;
+    fn lumps_range(size: c_long, begin: c_long, end: c_long) -> f64;
     fn hidden_part(size: c_long, part: c_int) -> f64;
     fn hidden_await_first(workers: c_int);
     fn probe_idle(duration_ms: c_long) -> u64;
@@ -215,6 +217,7 @@ fn default_size(work: &str) -> Option<usize> {
         "fib" => 36,
         "nqueens" => 13,
         "quicksort" | "for" | "hidden" | "flat" => 10_000_000,
+        "lumps" => 2_000_000,
         "matmul" => 1024,
         "uts" | "idle" => 2000,
         "small_for" => 10_000,
@@ -347,6 +350,13 @@ fn main() {
             (unsafe { for_check(sum) }, elapsed_ns)
         }
         "small_for" => run_small_for(&pool, size),
+        "lumps" => {
+            let add = |i: c_long| unsafe { lumps_range(size as c_long, i, i + 1) };
+            let (sum, elapsed_ns) = timed(&pool, || {
+                (0..LUMPS_COUNT).into_par_iter().map(add).sum::<f64>()
+            });
+            (unsafe { for_check(sum) }, elapsed_ns)
+        }
         "hidden" => run_hidden(&pool, size, workers),
         "flat" => run_flat(&pool, size),
         "idle" => (0, unsafe { probe_idle(size as c_long) }),
