@@ -210,9 +210,18 @@ static FILCH_NOT_INLINED size_t run_calls(filch_frame *f, part *p, size_t begin,
 
         uint64_t start = filch_clock_ticks();
         do {
-            size_t turn = call <= chunk ? next_of(begin, stop, chunk) : stop;
+            /* Look for requests now and then. */
+            size_t turn = next_of(begin, stop, filch_pace_turn(chunk));
             if (is_open)
                 filch_rest_show(f);
+            /* Nearly all calls are made here. Below are those at an end, or without a rest. */
+            while (is_open && call < turn - begin && filch_rest_take(f, begin + call)) {
+                if (body)
+                    body(f + 1, context, begin, begin + call);
+                else
+                    add(f + 1, context, add_context, begin, begin + call);
+                begin += call;
+            }
             while (begin < turn) {
                 size_t next = next_of(begin, turn, call);
                 if (!is_open || (next < end && filch_rest_take(f, next))) {

@@ -58,6 +58,14 @@ static inline size_t filch_pace_call(size_t chunk)
     return chunk < 4 ? 1 : chunk / 4;
 }
 
+/* After so many iterations, look whether a worker has asked. */
+static inline size_t filch_pace_turn(size_t chunk)
+{
+    if (chunk >= FILCH_PACE_VECTORISED)
+        return SIZE_MAX;
+    return chunk == 1 ? 1 : 4 * chunk;
+}
+
 static inline filch_pace_note *filch_pace_find(filch_frame *f, uintptr_t body)
 {
     return &filch_strand_of(f)->worker->paces[(body >> 4) % FILCH_PACE_NOTES];
