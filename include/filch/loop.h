@@ -11,11 +11,24 @@
  *     ...
  *     filch_for(FILCH_HERE, 0, n, scale, x);
  *
- * The body is called with ranges, so that the compiler can vectorise it. The loop first offers half
- * of its range to thieves. It runs the rest in chunks of about half a microsecond, a size found by
- * measuring. Between chunks it checks for idle workers. If there is one, the loop offers half of
- * the remaining range. While all workers are busy, each chunk costs two readings of the clock and
- * two comparisons.
+ * The body is called with ranges, so that the compiler can vectorise it. A call gets about 100 ns
+ * of work, a size found by measuring. The loop first offers half of its range to thieves, and then
+ * half of what is left whenever a worker is idle. While all workers are busy, each call costs a
+ * store and a comparison. Every half microsecond, or less often, come two readings of the clock.
+ *
+ * Iterations may suddenly take long. While a call runs, the iterations that no call was given yet
+ * can be stolen, however long it takes: an idle worker has them after some 150 us. Only what this
+ * one call was given is not divided.
+ *
+ *   - If an iteration takes less than 2 ns, the body is probably a vectorised loop. Then a call
+ *     gets half a microsecond of work, and up to 8 us while much is left.
+ *   - A worker that sleeps is woken for a loop once 50 us of work have accumulated, as measured in
+ *     earlier loops with this body. If a shorter loop takes long, the worker may learn of it only
+ *     after the first call.
+ *   - In three cases a call gets half a microsecond of work or more, and all other iterations wait
+ *     for its end: if the strand has no room left for forks, if the pool has another deque than
+ *     split, and if there is no memory for an accumulator of more than 512 bytes. They also wait
+ *     where the kernel refuses membarrier.
  *
  * All calls return when all their work is complete. They take the frame of the calling task,
  * FILCH_HERE. The body gets a frame, too, and may use it for loops, filch_fork and FILCH_CALL_ON.
@@ -23,11 +36,6 @@
  * With NULL for the frame, as on a plain thread, they run serially on the calling thread. The body
  * gets a frame all the same. If there is no memory for that frame, they abort, as FILCH_RUN does;
  * filch_reduce_fixed returns -ENOMEM.
- *
- * A chunk is never divided, and neither are the last few chunks. While much work is left, the loop
- * runs several chunks without a check in between. If iterations suddenly become much more
- * expensive, a chunk sized for cheap iterations may contain several expensive ones. In that case,
- * fork inside the body.
  */
 #ifndef FILCH_LOOP_H
 #define FILCH_LOOP_H
@@ -72,7 +80,7 @@ FILCH_API void filch_reduce(filch_frame *f, size_t begin, size_t end, const filc
 /*
  * As filch_reduce, with a result that depends neither on the number of workers nor on timing. The
  * range is always cut into the same parts of `leaf` indices, which are merged as the same tree. A
- * `leaf` of 0 means a thousandth of the range.
+ * `leaf` of 0 means a thousandth of the range. A leaf is one call, which is not divided.
  *
  * Returns 0 or -ENOMEM, and then *result is undefined. There was no memory for an accumulator of
  * more than 512 bytes, or, if `f` is NULL, for the frame. (filch_reduce cannot fail: without memory
