@@ -74,13 +74,14 @@ static inline filch_pace_note *filch_pace_find(filch_frame *f, uintptr_t body)
 /* Instead of a chunk size, at the beginning of a loop. */
 #define FILCH_PACE_UNKNOWN ((size_t)0)
 
-/* The chunk size to begin with: the one that the worker remembers for this body, or the one that a
- * part has from its owner. The smaller of both, since the owner may have met long iterations. */
+/* The chunk size to begin with: the one that the worker remembers for this body. If the one that a
+ * part has from its owner is much smaller, the owner may have met long iterations, and that counts.
+ */
 static inline size_t filch_pace_recall(filch_frame *f, uintptr_t body, size_t chunk)
 {
     const filch_pace_note *note = filch_pace_find(f, body);
 
-    if (note->body == body && (chunk == FILCH_PACE_UNKNOWN || note->chunk < chunk))
+    if (note->body == body && (chunk == FILCH_PACE_UNKNOWN || note->chunk / 8 < chunk))
         return note->chunk;
     return chunk == FILCH_PACE_UNKNOWN ? 1 : chunk;
 }
