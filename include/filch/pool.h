@@ -32,8 +32,8 @@
  * second. The other workers sleep, until one of those that are awake
  *
  *   - blocks in the kernel. Another worker is woken after some milliseconds;
- *   - computes for 10 ms without a wait, or a join that suspends it. Perhaps it waits in a loop for
- *     another task. One more worker is woken for each 10 ms.
+ *   - computes for 20 ms without a wait, or a join that suspends it. Perhaps it waits in a loop for
+ *     another task. One more worker is woken for each 20 ms.
  *
  * `awake` in the options, or FILCH_AWAKE, replaces the number of CPUs. With awake = workers, all
  * may be awake: for tasks that block often, if they cannot use filch/io.h or filch_blocking.

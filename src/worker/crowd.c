@@ -18,7 +18,7 @@
 
 /* A worker that has not come to its loop for this long may be waiting, in a loop of its own, for a
  * task that does not run. So another one may be awake in its place: one more each time. */
-#define LONG_NS 10000000
+#define LONG_NS 20000000
 
 /* The number of CPUs is read again after this time. */
 #define CPUS_NS 1000000000
