@@ -13,7 +13,7 @@
 #define FIRST_LOOK_NS 1000000
 #define LAST_LOOK_NS 4000000
 
-/* After a look that has found a worker blocked in the kernel: more may block soon. */
+/* After a look that has found a worker blocked in the kernel. */
 #define NEAR_LOOK_NS 100000
 
 /* A worker that has not come to its loop for this long may be waiting, in a loop of its own, for a
@@ -66,15 +66,21 @@ void filch_crowd_check_cpus(filch_pool *pool, uint64_t now_ns)
 
 /* ---- a worker -------------------------------------------------------------------------------- */
 
-static void make_present(filch_worker *worker)
+/* Why a worker does not count, in worker->absence. */
+enum { PRESENT, ABSENT_BLOCKED, ABSENT_FOR_LONG };
+
+/* Returns why the worker was absent. */
+static uint32_t make_present(filch_worker *worker)
 {
     /* relaxed: a hint; the exchange decides. */
-    if (!filch_load_relaxed(&worker->is_absent))
-        return;
+    if (filch_load_relaxed(&worker->absence) == PRESENT)
+        return PRESENT;
     /* acquire [absence]: one of the worker and the keeper ends it. */
-    if (filch_exchange_acq_rel(&worker->is_absent, 0))
+    uint32_t was = filch_exchange_acq_rel(&worker->absence, PRESENT);
+    if (was != PRESENT)
         /* relaxed: the pool is fuller than before, and no thread is to be woken for that. */
         filch_fetch_add_relaxed(&worker->pool->absent_count, -1u);
+    return was;
 }
 
 bool filch_crowd_enter_loop(filch_worker *worker)
@@ -85,7 +91,9 @@ bool filch_crowd_enter_loop(filch_worker *worker)
     unsigned surplus = filch_load_relaxed(&pool->surplus);
     if (__builtin_expect(surplus == 0, 1))
         return false;
-    make_present(worker);
+    /* A worker whose task has blocked goes on: its next task may well block, too. */
+    if (make_present(worker) == ABSENT_BLOCKED)
+        return false;
     /* relaxed: as above. */
     return resting_count(pool) + filch_load_relaxed(&pool->absent_count) < surplus;
 }
@@ -100,14 +108,14 @@ void filch_crowd_leave(filch_worker *worker)
 /* ---- the keeper ------------------------------------------------------------------------------ */
 
 /* Another worker may be awake instead of this one. */
-static void make_absent(filch_worker *worker)
+static void make_absent(filch_worker *worker, uint32_t why)
 {
     filch_pool *pool = worker->pool;
 
     /* seq_cst [crowd-or-wake] */
     filch_fetch_add_seq_cst(&pool->absent_count, 1);
     /* release [absence]: from now on the worker may lower the count. */
-    filch_store_release(&worker->is_absent, 1);
+    filch_store_release(&worker->absence, why);
 }
 
 static unsigned read_cpus(filch_pool *pool)
@@ -150,40 +158,56 @@ static bool end_watch(filch_pool *pool)
     return false;
 }
 
-/* Is the worker absent, or does it become so? Only one that has been away for long, `may_be_long`,
- * becomes absent in a look. */
-static bool becomes_absent(filch_worker *worker, uint64_t now_ns, bool *may_be_long)
+/* One look at a pool. */
+typedef struct look {
+    uint64_t now_ns;
+    bool may_be_long; /* a worker that has been away for long may become absent: one in a look */
+    bool found;       /* a worker has become absent */
+    bool is_near;     /* look again soon */
+} look;
+
+static void look_at(filch_worker *worker, look *l)
 {
     filch_crowd_note *note = &worker->crowd;
     /* relaxed: hints. A mistake wakes a worker too many, or one look too late. */
     filch_thread_clock clock = filch_load_relaxed(&worker->clock);
     uint32_t turns = filch_load_relaxed(&worker->turns);
-    bool is_absent = filch_load_relaxed(&worker->is_absent);
+    bool is_absent = filch_load_relaxed(&worker->absence) != PRESENT;
 
     if (clock == FILCH_NO_THREAD) {
         make_present(worker);
-        return false;
+        return;
     }
-    uint64_t cpu_ns = filch_thread_clock_ns(clock);
-    bool has_run = cpu_ns != note->cpu_ns || clock != note->clock;
+    uint64_t cpu_ns = filch_thread_clock_ns(clock), used_ns = cpu_ns - note->cpu_ns;
+    uint64_t passed_ns = l->now_ns - note->looked_ns;
+    if (clock != note->clock)
+        used_ns = passed_ns; /* unknown */
     if (turns != note->turns || clock != note->clock)
-        *note = (filch_crowd_note){.turns = turns, .clock = clock, .since_ns = now_ns};
+        *note = (filch_crowd_note){.turns = turns, .clock = clock, .since_ns = l->now_ns};
     note->cpu_ns = cpu_ns;
-    bool is_long = now_ns - note->since_ns >= LONG_NS;
+    note->looked_ns = l->now_ns;
+    bool is_long = l->now_ns - note->since_ns >= LONG_NS;
 
-    if (is_absent && has_run && !is_long)
+    if (is_absent && used_ns > 0 && !is_long)
         make_present(worker);
-    if (is_absent || (has_run && !(is_long && *may_be_long)) || !filch_crowd_is_full(worker->pool))
-        return false;
-    if (!has_run && filch_thread_clock_is_blocked(clock)) {
-        make_absent(worker);
-        return true;
+    if (is_absent || !filch_crowd_is_full(worker->pool))
+        return;
+    /* Its tasks may block for less than the time between two looks. So if it has used little CPU
+     * time, and is blocked now, look again soon. */
+    if (used_ns < passed_ns / 4 && filch_thread_clock_is_blocked(clock)) {
+        l->is_near = true;
+        if (used_ns == 0) {
+            make_absent(worker, ABSENT_BLOCKED);
+            l->found = true;
+            return;
+        }
     }
-    if (!is_long || !*may_be_long)
-        return false;
-    *may_be_long = false;
-    make_absent(worker);
-    return true;
+    if (is_long && l->may_be_long) {
+        make_absent(worker, ABSENT_FOR_LONG);
+        worker->pool->crowd_long_ns = l->now_ns;
+        l->may_be_long = false;
+        l->found = true;
+    }
 }
 
 uint64_t filch_crowd_look(filch_pool *pool)
@@ -208,16 +232,14 @@ uint64_t filch_crowd_look(filch_pool *pool)
     if (now_ns < pool->crowd_look_ns)
         return pool->crowd_look_ns;
 
-    bool may_be_long = now_ns - pool->crowd_long_ns >= LONG_NS, found = false;
-    bool may_have_been_long = may_be_long;
+    look l = {.now_ns = now_ns, .may_be_long = now_ns - pool->crowd_long_ns >= LONG_NS};
     for (unsigned i = 0; i < pool->worker_count; i++)
-        found |= becomes_absent(pool->workers[i], now_ns, &may_be_long);
-    if (may_be_long != may_have_been_long)
-        pool->crowd_long_ns = now_ns;
-    if (found)
+        look_at(pool->workers[i], &l);
+    if (l.found)
         filch_pool_notify(pool, NULL);
-    pool->crowd_period_ns = found                                      ? NEAR_LOOK_NS
-                            : pool->crowd_period_ns * 2 < LAST_LOOK_NS ? pool->crowd_period_ns * 2
-                                                                       : LAST_LOOK_NS;
+    uint64_t longer_ns = pool->crowd_period_ns * 2;
+    pool->crowd_period_ns = l.is_near                  ? NEAR_LOOK_NS
+                            : longer_ns < LAST_LOOK_NS ? longer_ns
+                                                       : LAST_LOOK_NS;
     return pool->crowd_look_ns = now_ns + pool->crowd_period_ns;
 }

@@ -60,8 +60,9 @@ typedef struct filch_glimpse {
 typedef struct filch_crowd_note {
     uint32_t turns;
     filch_thread_clock clock;
-    uint64_t cpu_ns;   /* of that thread */
-    uint64_t since_ns; /* when it first saw these turns and this thread */
+    uint64_t cpu_ns;    /* of that thread */
+    uint64_t looked_ns; /* when the look was */
+    uint64_t since_ns;  /* when it first saw these turns and this thread */
 } filch_crowd_note;
 
 /* Why a strand leaves its stack, and so what its worker does next. */
@@ -102,7 +103,7 @@ struct filch_worker {
     filch_atomic_u32 own_clock; /* of the worker's own thread; written by it, once */
     filch_atomic_u32 clock;     /* of the thread that acts as this worker; 0: the seat is free */
     filch_atomic_u32 turns;     /* how often it has entered a strand */
-    filch_atomic_u32 is_absent; /* 1: it is awake, but does not count */
+    filch_atomic_u32 absence;   /* not 0: it is awake, but does not count */
 
     /* The holder only. */
     filch_context native __attribute__((aligned(FILCH_CACHE_LINE))); /* while a strand runs */
