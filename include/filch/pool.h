@@ -28,15 +28,20 @@
  * workers.
  *
  * More workers than CPUs. A pool wakes only as many of its workers as there are CPUs at hand: those
- * of the affinity mask, or the cgroup quota if that is less. Both are read again about once a
- * second. The other workers sleep, until one of those that are awake
+ * of the affinity mask, or the cgroup quota if that is less. The mask is read again about once a
+ * second; the quota, too, if there is one when the pool is created. The other workers sleep, until
+ * one of those that are awake
  *
  *   - blocks in the kernel. Another worker is woken after some milliseconds;
  *   - computes for 20 ms without a wait, or a join that suspends it. Perhaps it waits in a loop for
- *     another task. One more worker is woken for each 20 ms.
+ *     another task. One more worker is woken after 20 ms, the next after 40 ms more, and so on.
+ *
+ * Callers of filch_run count as awake workers, but never keep all workers of the pool asleep. The
+ * limit is one pool's: two pools may have twice as many workers awake. While as many are awake as
+ * may be, the keeper reads the files /proc/self/task/<id>/stat of threads that use little CPU time.
  *
  * `awake` in the options, or FILCH_AWAKE, replaces the number of CPUs. With awake = workers, all
- * may be awake: for tasks that block often, if they cannot use filch/io.h or filch_blocking.
+ * may be awake at any time, and the keeper does not look.
  *
  * If the process can start no further thread, there is less parallelism, but no task is lost: the
  * first thread alone can run all tasks. While there is work for another thread, its start is tried

@@ -42,13 +42,23 @@ bool filch_thread_clock_is_blocked(filch_thread_clock clock)
     return !end || end[1] != ' ' || end[2] != 'R';
 }
 
-unsigned filch_thread_clock_cpus(filch_thread_clock clock)
+void filch_thread_clock_add_cpus(filch_thread_clock clock, filch_thread_cpus *cpus)
 {
-    /* On a machine with more CPUs than the set has room for, this fails, and the number is
-     * unknown. */
+    /* On a machine with more CPUs than the set has room for, this fails. */
     cpu_set_t set;
 
     if (clock == FILCH_NO_THREAD || sched_getaffinity(tid_of(clock), sizeof set, &set) != 0)
-        return 0;
-    return (unsigned)CPU_COUNT(&set);
+        return;
+    for (unsigned i = 0; i < sizeof cpus->bits * 8 && i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set))
+            cpus->bits[i / 64] |= UINT64_C(1) << i % 64;
+}
+
+unsigned filch_thread_cpus_count(const filch_thread_cpus *cpus)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < sizeof cpus->bits / sizeof cpus->bits[0]; i++)
+        count += (unsigned)__builtin_popcountll(cpus->bits[i]);
+    return count;
 }

@@ -24,7 +24,14 @@ uint64_t filch_thread_clock_ns(filch_thread_clock clock);
  * is unknown, because there is no /proc. */
 bool filch_thread_clock_is_blocked(filch_thread_clock clock);
 
-/* On how many CPUs may the thread run? 0: unknown. */
-unsigned filch_thread_clock_cpus(filch_thread_clock clock);
+/* CPUs on which threads may run; the first 1024 of the machine. */
+typedef struct filch_thread_cpus {
+    uint64_t bits[16];
+} filch_thread_cpus;
+
+/* Add those of this thread, if they are known. */
+void filch_thread_clock_add_cpus(filch_thread_clock clock, filch_thread_cpus *cpus);
+
+unsigned filch_thread_cpus_count(const filch_thread_cpus *cpus);
 
 #endif

@@ -5,7 +5,8 @@
  * README.md, "More workers than CPUs", has the rules, and why no task is missed.
  *
  * Edges
- *   crowd-or-wake  filch_crowd_is_full  x  end_watch, make_absent, filch_crowd_set_cpus
+ *   crowd-or-wake  filch_crowd_is_full  x  end_watch, make_absent, filch_crowd_set_cpus,
+ *                  filch_crowd_count_guest
  *                  forbids that a publisher wakes no worker because the pool is full, and the
  *                  keeper misses the task; and that a pool is full, and the keeper does not watch.
  *   absence        make_absent -> make_present
@@ -24,8 +25,13 @@ static inline unsigned filch_crowd_wakeable(filch_pool *pool, unsigned resting)
 
     if (__builtin_expect(surplus == 0, 1))
         return resting;
+    /* Guests run only their own jobs. So at least one worker is not a guest. */
+    unsigned limit = pool->worker_count - surplus;
     /* seq_cst [crowd-or-wake] */
-    unsigned available = resting + filch_load_seq_cst(&pool->absent_count);
+    unsigned guests = filch_load_seq_cst(&pool->guest_count);
+    /* seq_cst [crowd-or-wake] */
+    unsigned available = resting + filch_load_seq_cst(&pool->absent_count) +
+                         (guests >= limit ? guests - limit + 1 : 0);
     unsigned count = available > surplus ? available - surplus : 0;
     return count < resting ? count : resting;
 }
@@ -40,15 +46,21 @@ void filch_crowd_watch(filch_pool *pool);
  * From now on the worker is not absent. */
 bool filch_crowd_enter_loop(filch_worker *worker);
 
-/* The worker's seat is about to be free, or was taken by a guest that is about to leave. */
+/* The worker's seat is about to be free. */
 void filch_crowd_leave(filch_worker *worker);
+
+/* A guest counts from before it takes a seat until after it has given it back. */
+void filch_crowd_count_guest(filch_pool *pool, int change);
+
+/* The guest has taken the seat of `worker`. */
+void filch_crowd_enter_guest(filch_worker *worker);
 
 /* Now and then, by any worker: let the keeper read the number of CPUs again, if that is due. */
 void filch_crowd_check_cpus(filch_pool *pool, uint64_t now_ns);
 
 /* Read how many CPUs are at hand, and set how many workers may be awake. By the creator of the
- * pool, and by the keeper. */
-void filch_crowd_set_cpus(filch_pool *pool);
+ * pool, and by the keeper. Returns whether more may be awake than before. */
+bool filch_crowd_set_cpus(filch_pool *pool);
 
 /* By the keeper: look for workers that are absent, and wake others instead. Returns when to look
  * again, or FILCH_NEVER_NS. */

@@ -10,6 +10,7 @@
 #include "worker/dump_signal.h"
 #include "worker/listed.h"
 #include "worker/overflow.h"
+#include "worker/second_look.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -115,9 +116,10 @@ static uint64_t visit_pools(void)
     while ((pool = filch_listed_next())) {
         if (!filch_pool_is_alive(pool))
             continue;
-        uint64_t retry_ns = filch_pool_retry(pool), look_ns = filch_crowd_look(pool);
-        next_ns = retry_ns < next_ns ? retry_ns : next_ns;
-        next_ns = look_ns < next_ns ? look_ns : next_ns;
+        const uint64_t times_ns[] = {filch_pool_retry(pool), filch_crowd_look(pool),
+                                     filch_second_look_for_rest(pool)};
+        for (unsigned i = 0; i < sizeof times_ns / sizeof times_ns[0]; i++)
+            next_ns = times_ns[i] < next_ns ? times_ns[i] : next_ns;
     }
     return next_ns;
 }

@@ -5,6 +5,7 @@
  * - It tries again to start threads of pools that could not be started (README.md). A pool cannot
  *   do this itself: all threads that it has may compute, or block in the kernel.
  * - It watches pools with more workers than CPUs (crowd.h).
+ * - It looks for tasks that a thread may have left behind (second_look.h).
  * - It prints the dumps that a signal asks for (dump_signal.c). So a dump also comes if all workers
  *   block.
  *

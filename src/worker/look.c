@@ -59,7 +59,7 @@ void filch_worker_leave_rest(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
     if (filch_pool_sleeper_count(pool) > 0 &&
-        (filch_pool_needs_worker(pool, worker) || filch_second_look_is_needed(worker)))
+        (filch_pool_needs_worker(pool, worker) || filch_second_look_is_needed(pool, worker)))
         filch_pool_notify(pool, worker);
 }
 

@@ -39,7 +39,7 @@ static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
     filch_worker *worker = pool->workers[seat];
 
     filch_sleep_push(stack, seat, FILCH_ROLE_RUNNING);
-    if (filch_pool_needs_worker(pool, worker) || filch_second_look_is_needed(worker))
+    if (filch_pool_needs_worker(pool, worker) || filch_second_look_is_needed(pool, worker))
         filch_pool_notify(pool, NULL);
 }
 
@@ -48,20 +48,20 @@ static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
 static bool visit(filch_pool *pool, filch_job *job)
 {
     filch_sleep *stack = &pool->vacant;
+    filch_crowd_count_guest(pool, 1);
     int seat = filch_sleep_pop(stack, FILCH_ROLE_RUNNING, false);
     if (seat < 0) {
         stack = &pool->sleep;
         seat = filch_sleep_pop(stack, FILCH_ROLE_RUNNING, false);
     }
-    if (seat < 0)
-        return false;
-    filch_worker *worker = pool->workers[seat];
-    /* relaxed: a hint for the keeper. */
-    filch_store_relaxed(&worker->clock, filch_thread_clock_self());
-    filch_crowd_watch(pool);
-    bool has_strand = filch_worker_visit(worker, job);
-    filch_crowd_leave(worker);
-    give_seat_back(pool, stack, (unsigned)seat);
+    bool has_strand = false;
+    if (seat >= 0) {
+        filch_crowd_enter_guest(pool->workers[seat]);
+        has_strand = filch_worker_visit(pool->workers[seat], job);
+        filch_crowd_leave(pool->workers[seat]);
+        give_seat_back(pool, stack, (unsigned)seat);
+    }
+    filch_crowd_count_guest(pool, -1);
     return has_strand;
 }
 

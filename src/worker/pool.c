@@ -103,6 +103,7 @@ static void choose_worker_count(filch_pool *pool)
         count = filch_topology_default_workers(&pool->topology, "", why, sizeof why);
     pool->worker_count = count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
     choose_awake(pool, why_awake, sizeof why_awake);
+    pool->has_quota = pool->worker_count > 1 && filch_topology_limit(UINT_MAX, "") < UINT_MAX;
     filch_crowd_set_cpus(pool);
     if (!filch_is_verbose())
         return;
@@ -128,6 +129,9 @@ static void reset_seats(filch_pool *pool)
     filch_store_relaxed(&pool->scopes, 0);
     filch_store_relaxed(&pool->lookout, 0);
     filch_store_relaxed(&pool->absent_count, 0);
+    filch_store_relaxed(&pool->guest_count, 0);
+    filch_store_relaxed(&pool->has_rest, 0);
+    pool->rest_look_ns = 0;
     filch_store_relaxed(&pool->is_crowd_watched, 0);
     pool->crowd_look_ns = 0;
     for (unsigned i = pool->worker_count; i-- > 0;) {

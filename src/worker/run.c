@@ -209,8 +209,6 @@ void filch_worker_run(filch_worker *worker, filch_strand *strand)
     filch_worker_pay_watch(worker);
     filch_parked_remove(strand);
     strand->worker = worker;
-    /* relaxed: own variable; the keeper reads it as a hint. */
-    filch_store_relaxed(&worker->turns, filch_load_relaxed(&worker->turns) + 1);
     /* The strand's first fork checks for idle workers: those that went to sleep before the store
      * below did not see this strand. */
     filch_strand_arm(strand);

@@ -6,6 +6,7 @@
 
 #include "base/barrier.h"
 #include "base/clock.h"
+#include "worker/keeper.h"
 
 /* A strand that answers at all answers much sooner, and a person does not notice. */
 #define SECOND_LOOK_NS 100000
@@ -42,28 +43,53 @@ uint64_t filch_second_look_ns(filch_worker *self)
 }
 
 /* Does a strand that has not answered seem to have a task? Sets *has_others if another one has not
- * answered. */
-static bool seems_to_hide(const filch_worker *self, bool *has_others)
+ * answered. `self`: not the strand of this worker. */
+static bool seems_to_hide(filch_pool *pool, const filch_worker *self, bool *has_others)
 {
-    filch_pool *pool = self->pool;
     bool found = false;
 
     for (unsigned i = 0; !found && i < pool->worker_count; i++) {
-        filch_strand *strand = i != self->index ? unanswered(pool->workers[i]) : NULL;
+        filch_worker *worker = pool->workers[i];
+        filch_strand *strand = worker != self ? unanswered(worker) : NULL;
         found = strand && filch_split_seems_known(&strand->split);
         *has_others |= strand != NULL;
     }
     return found;
 }
 
-bool filch_second_look_is_needed(const filch_worker *self)
+bool filch_second_look_is_needed(filch_pool *pool, const filch_worker *self)
 {
     bool has_others = false;
 
-    if (self->pool->strands.kind)
+    if (pool->strands.kind)
         return false;
-    return seems_to_hide(self, &has_others) ||
-           (has_others && filch_barrier_all() && seems_to_hide(self, &has_others));
+    if (seems_to_hide(pool, self, &has_others))
+        return true;
+    /* acq_rel [rest-left] */
+    if (has_others && !filch_exchange_acq_rel(&pool->has_rest, 1))
+        filch_keeper_ring();
+    return false;
+}
+
+uint64_t filch_second_look_for_rest(filch_pool *pool)
+{
+    bool has_others = false;
+
+    /* relaxed: the bell carries it. */
+    if (!filch_load_relaxed(&pool->has_rest))
+        return FILCH_NEVER_NS;
+    uint64_t now_ns = filch_clock_ns();
+    if (pool->rest_look_ns == 0)
+        pool->rest_look_ns = now_ns + SURE_LOOK_NS;
+    if (now_ns < pool->rest_look_ns)
+        return pool->rest_look_ns;
+    pool->rest_look_ns = 0;
+    /* acq_rel [rest-left] */
+    filch_exchange_acq_rel(&pool->has_rest, 0);
+    if (seems_to_hide(pool, NULL, &has_others) ||
+        (has_others && filch_barrier_all() && seems_to_hide(pool, NULL, &has_others)))
+        filch_pool_notify(pool, NULL);
+    return FILCH_NEVER_NS;
 }
 
 uint64_t filch_second_look(filch_worker *self, uint64_t since_ns)

@@ -19,8 +19,12 @@ uint64_t filch_second_look_ns(filch_worker *self);
  * FILCH_NEVER_NS. `since_ns`: when the sleep began. */
 uint64_t filch_second_look(filch_worker *self, uint64_t since_ns);
 
-/* By a thread that has just asked all strands, and will not sleep itself: do other strands, which
- * have not answered, have tasks? Then wake a worker, which will take a second look. */
-bool filch_second_look_is_needed(const filch_worker *self);
+/* By a thread that has just asked all strands, and will not sleep itself: do strands that have not
+ * answered, other than that of `self`, seem to have tasks? Then wake a worker, which will take a
+ * second look. If it is not sure that they have none, the keeper looks a millisecond later. */
+bool filch_second_look_is_needed(filch_pool *pool, const filch_worker *self);
+
+/* By the keeper: that look. Returns when to call again, or FILCH_NEVER_NS. */
+uint64_t filch_second_look_for_rest(filch_pool *pool);
 
 #endif

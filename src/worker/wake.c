@@ -10,6 +10,7 @@
 #include "base/fault.h"
 #include "worker/crowd.h"
 #include "worker/keeper.h"
+#include "worker/second_look.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -77,7 +78,7 @@ uint64_t filch_pool_retry(filch_pool *pool)
     pool->retry_ns = 0;
     /* seq_cst [put-off-or-look]: publishers so far have counted on the look that follows. */
     filch_store_seq_cst(&pool->put_off, 0);
-    if (filch_pool_needs_worker(pool, NULL))
+    if (filch_pool_needs_worker(pool, NULL) || filch_second_look_is_needed(pool, NULL))
         filch_pool_notify(pool, NULL);
     else
         /* relaxed: see put_off. The next failure is not one in a row with the last. */

@@ -59,9 +59,10 @@ static unsigned awake_count(filch_pool *pool)
 static bool may_spin(filch_worker *worker)
 {
     filch_pool *pool = worker->pool;
-    /* relaxed: a hint. */
-    return awake_count(pool) <= pool->topology.cpu_count &&
-           awake_count(pool) + filch_load_relaxed(&pool->surplus) <= pool->worker_count;
+    /* relaxed: hints. */
+    unsigned absent = filch_load_relaxed(&pool->absent_count), awake = awake_count(pool);
+    return awake <= pool->topology.cpu_count + absent &&
+           awake + filch_load_relaxed(&pool->surplus) <= pool->worker_count + absent;
 }
 
 /* Look for work until there is some, the spin time is over, `job` is complete, or (without a job)

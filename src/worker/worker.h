@@ -102,7 +102,7 @@ struct filch_worker {
     /* Shared with the keeper: worker/crowd.h. */
     filch_atomic_u32 own_clock; /* of the worker's own thread; written by it, once */
     filch_atomic_u32 clock;     /* of the thread that acts as this worker; 0: the seat is free */
-    filch_atomic_u32 turns;     /* how often it has entered a strand */
+    filch_atomic_u32 turns;     /* how often it has come to its loop, or a guest to the seat */
     filch_atomic_u32 absence;   /* not 0: it is awake, but does not count */
 
     /* The holder only. */
@@ -173,8 +173,11 @@ struct filch_pool {
     /* Any thread: worker/crowd.h. */
     filch_atomic_u32 surplus;          /* workers beyond those that may be awake */
     filch_atomic_u32 absent_count;     /* workers that are awake, but do not count */
+    filch_atomic_u32 guest_count;      /* threads that act as guests, or are about to */
     filch_atomic_u32 is_crowd_watched; /* 1: the keeper looks at the pool now and then */
     filch_atomic_u64 cpus_read_ns;     /* when the number of CPUs was last read */
+    bool has_quota;                    /* constant: there is a cgroup quota, which may change */
+    filch_atomic_u32 has_rest; /* 1: the keeper is to look for what is left: second_look.h */
 
     /* The lookout only: worker/lookout.c. */
     unsigned quiet_looks; /* how often in a row it found nothing to do */
@@ -191,6 +194,7 @@ struct filch_pool {
     uint64_t retry_ns;                       /* when to try again; 0: no start is put off */
     uint64_t crowd_look_ns, crowd_period_ns; /* the next look, and the time since the last one */
     uint64_t crowd_long_ns;      /* when a worker became absent because it was away for long */
+    uint64_t rest_look_ns;       /* when to look for what is left: second_look.h; 0: not */
     filch_pool_link listed_next; /* the list of all pools: worker/listed.h */
 
     /* fork(): worker/pool.c. */

@@ -14,6 +14,7 @@
 #include <filch/scope.h>
 #include <filch/time.h>
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -241,6 +242,61 @@ TEST(a_task_whose_timer_has_ended_runs_beside_one_that_computes)
     watched_pool_destroy(pool);
 }
 
+/* Waits for a task that it has submitted, and meanwhile runs other jobs: it never comes to the loop
+ * of its worker. */
+FILCH_TASK(int, run_until_submitted, (filch_pool *, pool))
+{
+    counter count = {0};
+
+    CHECK(filch_submit(pool, submitted, &count) == 0);
+    while (counter_get(&count) == 0)
+        CHECK(FILCH_RUN(pool, arrive, 0) == 0);
+    return 0;
+}
+
+TEST(a_worker_is_woken_for_one_that_runs_jobs_of_its_own)
+{
+    filch_pool *pool = pool_of(2, 1);
+
+    for (int i = 0; i < 5; i++) {
+        FILCH_RUN(pool, run_until_submitted, pool);
+        watchdog_kick();
+    }
+    watched_pool_destroy(pool);
+}
+
+static counter may_end;
+
+static void *visit_until_end(void *pool)
+{
+    while (counter_get(&may_end) == 0) {
+        CHECK(FILCH_RUN((filch_pool *)pool, arrive, 0) == 0);
+        sched_yield();
+    }
+    return NULL;
+}
+
+TEST(guests_do_not_keep_all_workers_asleep)
+{
+    for (unsigned awake = 1; awake <= 2; awake++) {
+        filch_pool *pool = pool_of(8, awake);
+        pthread_t guests[4];
+        counter count = {0};
+
+        counter_set(&may_end, 0);
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(pthread_create(&guests[i], NULL, visit_until_end, pool), 0);
+        for (unsigned i = 1; i <= 100; i++) {
+            assert_int_equal(filch_submit(pool, submitted, &count), 0);
+            UNTIL(counter_get(&count) == i);
+        }
+        counter_set(&may_end, 1);
+        for (int i = 0; i < 4; i++)
+            pthread_join(guests[i], NULL);
+        watched_pool_destroy(pool);
+    }
+}
+
 FILCH_TASK(long, fib, (long, n))
 {
     if (n < 2)
@@ -275,7 +331,8 @@ TEST(results_are_right_with_many_workers_and_many_callers)
 
 /* ---- the CPUs change ------------------------------------------------------------------------- */
 
-static void allow_cpus(filch_pool *pool, unsigned count)
+/* All threads of the process but this one may run on `count` of its CPUs: as by taskset -a. */
+static void allow_cpus(unsigned count)
 {
     cpu_set_t mine, set;
     unsigned found = 0;
@@ -287,9 +344,14 @@ static void allow_cpus(filch_pool *pool, unsigned count)
             CPU_SET(i, &set);
             found++;
         }
-    for (unsigned i = 0; i < pool->worker_count; i++)
-        if (filch_load_relaxed(&pool->workers[i]->own_clock))
-            assert_int_equal(pthread_setaffinity_np(pool->workers[i]->thread, sizeof set, &set), 0);
+    DIR *threads = opendir("/proc/self/task");
+    assert_non_null(threads);
+    for (struct dirent *entry; (entry = readdir(threads));) {
+        int thread = atoi(entry->d_name);
+        if (thread > 0 && thread != getpid())
+            sched_setaffinity(thread, sizeof set, &set); /* it may have ended */
+    }
+    closedir(threads);
 }
 
 TEST(fewer_workers_are_awake_when_cpus_are_taken_away)
@@ -304,11 +366,44 @@ TEST(fewer_workers_are_awake_when_cpus_are_taken_away)
         do { /* the CPUs are read once a second, when a worker wakes up */
             assert_int_equal(filch_submit(pool, submitted, &count), 0);
             assert_int_equal(filch_pool_wait(pool), 0);
-            allow_cpus(pool, cpus);
+            allow_cpus(cpus);
             usleep(1000);
         } while (surplus_of(pool) != 2 - cpus);
         watchdog_kick();
     }
+    watched_pool_destroy(pool);
+}
+
+static void pin_to_first_cpu(void *context, unsigned worker_index)
+{
+    (void)worker_index;
+    CHECK(pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), context) == 0);
+}
+
+TEST(threads_that_pin_themselves_do_not_change_the_number_of_cpus)
+{
+    if (cpus_at_hand() < 2)
+        skip();
+    cpu_set_t mine, first;
+    assert_int_equal(sched_getaffinity(0, sizeof mine, &mine), 0);
+    CPU_ZERO(&first);
+    for (int i = 0; CPU_COUNT(&first) == 0; i++)
+        if (CPU_ISSET(i, &mine))
+            CPU_SET(i, &first);
+    filch_options options = {.size = sizeof options, .workers = 2};
+    options.on_start = pin_to_first_cpu;
+    options.hook_context = &first;
+    filch_pool *pool = watched_pool_create(&options);
+    counter count = {0};
+
+    uint64_t read_ns = filch_load_relaxed(&pool->cpus_read_ns);
+    do { /* until they are read again */
+        assert_int_equal(filch_submit(pool, submitted, &count), 0);
+        assert_int_equal(filch_pool_wait(pool), 0);
+        usleep(1000);
+    } while (filch_load_relaxed(&pool->cpus_read_ns) == read_ns);
+    usleep(1000);
+    assert_int_equal(surplus_of(pool), 0);
     watched_pool_destroy(pool);
 }
 
@@ -323,6 +418,9 @@ int main(void)
         cmocka_unit_test(a_worker_is_woken_for_one_whose_hook_blocks),
         cmocka_unit_test(other_workers_are_woken_for_those_that_compute_for_long),
         cmocka_unit_test(a_task_whose_timer_has_ended_runs_beside_one_that_computes),
+        cmocka_unit_test(a_worker_is_woken_for_one_that_runs_jobs_of_its_own),
+        cmocka_unit_test(guests_do_not_keep_all_workers_asleep),
+        cmocka_unit_test(threads_that_pin_themselves_do_not_change_the_number_of_cpus),
         cmocka_unit_test(results_are_right_with_many_workers_and_many_callers),
         cmocka_unit_test(fewer_workers_are_awake_when_cpus_are_taken_away),
     };

@@ -15,9 +15,12 @@
  *
  * In the programs "together", a task waits until all have begun. So each needs a worker of its own:
  * also when the first worker has taken tasks back to run one of them, or when a worker has found a
- * task, and counts on a third one that sleeps. With three workers the search is random.
+ * task, and counts on a third one that sleeps. With three workers the search is random, and the
+ * last thread is the keeper.
  */
 #include "worker_loop.h"
+
+#include "worker/keeper.c"
 
 #include "mc/mc.h"
 #include "small_pool.h"
@@ -98,6 +101,15 @@ static void third(void)
     other(pool->workers[2]);
 }
 
+/* The keeper, for one pool. */
+static void keep(void)
+{
+    for (;;) {
+        uint32_t rung = filch_load_acquire(&bell);
+        sleep_until(rung, filch_second_look_for_rest(pool));
+    }
+}
+
 static MC_OUTSIDE bool may_rest(void)
 {
     return went_on == 1;
@@ -125,7 +137,7 @@ int main(int argc, char **argv)
         walks.runs = walks.is_long ? 1000000 : 3000;
     for (unsigned i = 0; i < (options.is_long ? long_count : short_count); i++) {
         char name[40];
-        mc_program program = {name, setup, {first, second, third}, NULL};
+        mc_program program = {name, setup, {first, second, third, keep}, NULL};
 
         script = programs[i].script;
         worker_count = programs[i].workers;

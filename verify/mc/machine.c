@@ -99,10 +99,16 @@ bool filch_thread_clock_is_blocked(filch_thread_clock clock)
     return clock != FILCH_NO_THREAD;
 }
 
-unsigned filch_thread_clock_cpus(filch_thread_clock clock)
+void filch_thread_clock_add_cpus(filch_thread_clock clock, filch_thread_cpus *cpus)
 {
-    (void)clock;
-    return 0;
+    (void)clock, (void)cpus;
+}
+
+/* Only the client `crowd` has more workers than may be awake. */
+unsigned filch_thread_cpus_count(const filch_thread_cpus *cpus)
+{
+    (void)cpus;
+    return UINT_MAX;
 }
 
 unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
