@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/topology.h"
 #include "base/cgroup.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+
+#include <filch/atomic.h>
 
 #include <sched.h>
 #include <stdbool.h>
@@ -140,20 +143,42 @@ unsigned filch_topology_parse_count(const char *text)
     return *end == '\0' && count <= UINT_MAX ? (unsigned)count : 0;
 }
 
-unsigned filch_topology_limit(unsigned cpu_count, const char *root)
+/* The quota of the process, or 0, and when it was read, in milliseconds: reading it takes some 100
+ * us. A process with many pools reads it once a second at most. */
+#define QUOTA_BITS 16
+#define QUOTA_MS 1000
+
+static filch_atomic_u64 known_quota;
+
+static unsigned read_quota(const char *root)
 {
+    /* relaxed: one word has both. */
+    uint64_t now_ms = filch_clock_ns() / 1000000, known = filch_load_relaxed(&known_quota);
     unsigned quota_cpus;
 
+    if (root[0] == '\0' && known != 0 && now_ms - (known >> QUOTA_BITS) < QUOTA_MS)
+        return (unsigned)(known & ((1 << QUOTA_BITS) - 1));
     filch_cgroup_cpus(root, &quota_cpus, NULL, 0);
+    if (root[0] == '\0' && quota_cpus < 1 << QUOTA_BITS)
+        /* relaxed: as above. */
+        filch_store_relaxed(&known_quota, now_ms << QUOTA_BITS | quota_cpus);
+    return quota_cpus;
+}
+
+unsigned filch_topology_limit(unsigned cpu_count, const char *root)
+{
+    unsigned quota_cpus = read_quota(root);
+
     return quota_cpus > 0 && quota_cpus < cpu_count ? quota_cpus : cpu_count;
 }
 
-unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
-                                        size_t why_size)
+unsigned filch_topology_default_workers(const filch_topology *topology, const char *root,
+                                        unsigned *at_hand, char *why, size_t why_size)
 {
     char quota[320], ignored[64] = "";
     unsigned cpu_count = topology->cpu_count, workers = cpu_count, quota_cpus;
 
+    *at_hand = 0;
     const char *wish = getenv("FILCH_WORKERS");
     if (wish) {
         unsigned wished = filch_topology_parse_count(wish);
@@ -170,5 +195,6 @@ unsigned filch_topology_default_workers(const filch_topology *topology, const ch
         workers = quota_cpus;
     snprintf(why, why_size, "%u worker%s: %u CPU%s in the affinity mask, %s%s", workers,
              workers == 1 ? "" : "s", cpu_count, cpu_count == 1 ? "" : "s", quota, ignored);
+    *at_hand = workers;
     return workers;
 }

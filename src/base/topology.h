@@ -48,10 +48,11 @@ unsigned filch_topology_limit(unsigned cpu_count, const char *root);
 /*
  * The number of workers to start by default: one for each CPU at hand. A positive number in the
  * environment variable FILCH_WORKERS overrides that. `why` becomes a sentence for people that
- * explains the number, and names settings that were ignored.
+ * explains the number, and names settings that were ignored. *at_hand becomes the number of CPUs at
+ * hand, or 0 if FILCH_WORKERS is set: then it was not read.
  */
-unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
-                                        size_t why_size);
+unsigned filch_topology_default_workers(const filch_topology *topology, const char *root,
+                                        unsigned *at_hand, char *why, size_t why_size);
 
 void filch_topology_fini(filch_topology *topology);
 

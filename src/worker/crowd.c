@@ -150,7 +150,7 @@ static unsigned read_cpus(filch_pool *pool)
     filch_thread_cpus cpus = {0};
 
     filch_thread_clock_add_cpus(filch_thread_clock_self(), &cpus);
-    for (unsigned i = 0; pool->workers && i < pool->worker_count; i++)
+    for (unsigned i = 0; i < pool->worker_count; i++)
         /* relaxed: a thread that has not stored it yet is left out. */
         filch_thread_clock_add_cpus(filch_load_relaxed(&pool->workers[i]->own_clock), &cpus);
     unsigned count = filch_thread_cpus_count(&cpus);
@@ -160,14 +160,12 @@ static unsigned read_cpus(filch_pool *pool)
     return pool->has_quota ? filch_topology_limit(count, "") : count;
 }
 
-bool filch_crowd_set_cpus(filch_pool *pool)
+bool filch_crowd_set_cpus(filch_pool *pool, unsigned at_hand)
 {
-    unsigned limit = pool->options.awake;
+    unsigned limit = pool->options.awake ? pool->options.awake : at_hand;
 
     /* relaxed: only a time. */
     filch_store_relaxed(&pool->cpus_read_ns, filch_clock_ns());
-    if (limit == 0)
-        limit = pool->worker_count > 1 ? read_cpus(pool) : 1;
     /* relaxed: only the keeper writes it, once the pool is created. */
     unsigned before = filch_load_relaxed(&pool->surplus);
     unsigned surplus = pool->worker_count > limit ? pool->worker_count - limit : 0;
@@ -259,7 +257,7 @@ uint64_t filch_crowd_look(filch_pool *pool)
     uint64_t now_ns = filch_clock_ns();
     /* relaxed: only a time. */
     bool is_due = now_ns - filch_load_relaxed(&pool->cpus_read_ns) >= CPUS_NS;
-    if (is_due && filch_crowd_set_cpus(pool))
+    if (is_due && filch_crowd_set_cpus(pool, read_cpus(pool)))
         filch_pool_notify(pool, NULL); /* for all that was left while the pool was full */
     if (pool->crowd_look_ns == 0) {    /* the watch begins */
         /* relaxed: only the keeper raises it. If some workers are absent, others may soon be. */

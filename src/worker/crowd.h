@@ -58,9 +58,9 @@ void filch_crowd_enter_guest(filch_worker *worker);
 /* Now and then, by any worker: let the keeper read the number of CPUs again, if that is due. */
 void filch_crowd_check_cpus(filch_pool *pool, uint64_t now_ns);
 
-/* Read how many CPUs are at hand, and set how many workers may be awake. By the creator of the
- * pool, and by the keeper. Returns whether more may be awake than before. */
-bool filch_crowd_set_cpus(filch_pool *pool);
+/* Set how many workers may be awake, if there are so many CPUs at hand. By the creator of the pool,
+ * and by the keeper. Returns whether more may be awake than before. */
+bool filch_crowd_set_cpus(filch_pool *pool, unsigned at_hand);
 
 /* By the keeper: look for workers that are absent, and wake others instead. Returns when to look
  * again, or FILCH_NEVER_NS. */

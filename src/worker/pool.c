@@ -93,18 +93,21 @@ static void choose_awake(filch_pool *pool, char *why, size_t why_size)
 
 static void choose_worker_count(filch_pool *pool)
 {
-    unsigned count = pool->options.workers;
+    unsigned count = pool->options.workers, at_hand = 0;
     char why[256], why_awake[64];
 
     if (count > 0)
         snprintf(why, sizeof why, "%u worker%s: asked for by the program", count,
                  count == 1 ? "" : "s");
     else
-        count = filch_topology_default_workers(&pool->topology, "", why, sizeof why);
+        count = filch_topology_default_workers(&pool->topology, "", &at_hand, why, sizeof why);
     pool->worker_count = count < FILCH_SEATS_MAX ? count : FILCH_SEATS_MAX;
     choose_awake(pool, why_awake, sizeof why_awake);
-    pool->has_quota = pool->worker_count > 1 && filch_topology_limit(UINT_MAX, "") < UINT_MAX;
-    filch_crowd_set_cpus(pool);
+    unsigned cpu_count = pool->topology.cpu_count;
+    if (at_hand == 0 && pool->worker_count > 1)
+        at_hand = filch_topology_limit(cpu_count, "");
+    pool->has_quota = at_hand > 0 && at_hand < cpu_count;
+    filch_crowd_set_cpus(pool, at_hand ? at_hand : cpu_count);
     if (!filch_is_verbose())
         return;
     fprintf(stderr, "filch: pool '%s': %s%s\n", pool->options.name, why,

@@ -244,7 +244,9 @@ static unsigned workers_on(unsigned cpu_count, char *why, size_t why_size)
     allow_cpus(0, cpu_count - 1);
     explore(&topology, fake_root);
 
-    unsigned workers = filch_topology_default_workers(&topology, fake_root, why, why_size);
+    unsigned at_hand;
+    unsigned workers =
+        filch_topology_default_workers(&topology, fake_root, &at_hand, why, why_size);
     filch_topology_fini(&topology);
     return workers;
 }

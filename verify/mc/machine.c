@@ -111,9 +111,10 @@ unsigned filch_thread_cpus_count(const filch_thread_cpus *cpus)
     return UINT_MAX;
 }
 
-unsigned filch_topology_default_workers(const filch_topology *topology, const char *root, char *why,
-                                        size_t why_size)
+unsigned filch_topology_default_workers(const filch_topology *topology, const char *root,
+                                        unsigned *at_hand, char *why, size_t why_size)
 {
+    *at_hand = UINT_MAX;
     (void)root;
     snprintf(why, why_size, "%u workers: one for each CPU of the model", topology->cpu_count);
     return topology->cpu_count;
