@@ -124,7 +124,7 @@ typedef struct reduction {
     filch_atomic_u32 no_memory; /* 1: a fixed tree could not be completed */
 } reduction;
 
-/* What the calls of a part have in common. */
+/* Constant for all calls of the body in one part, but for `right`. */
 typedef struct part {
     filch_for_fn *body; /* of filch_for; NULL for a reduction */
     void *context;      /* of filch_for; or the accumulator */
@@ -176,6 +176,22 @@ static inline size_t next_of(size_t begin, size_t stop, size_t call)
     return call < stop - begin ? begin + call : stop;
 }
 
+/* What a call of the body needs, in registers. */
+typedef struct callee {
+    filch_for_fn *body;
+    void (*add)(filch_frame *, void *, void *, size_t, size_t);
+    void *context, *add_context;
+} callee;
+
+static inline __attribute__((always_inline)) void call_body(callee c, filch_frame *f, size_t begin,
+                                                            size_t end)
+{
+    if (c.body)
+        c.body(f, c.context, begin, end);
+    else
+        c.add(f, c.context, c.add_context, begin, end);
+}
+
 /*
  * Make the calls for [begin, end). Meanwhile the rest can be stolen from slot `f`. Returns where it
  * stopped: at the end; or earlier, to offer half of what is left, as *offer says. Unless *offer is
@@ -184,10 +200,8 @@ static inline size_t next_of(size_t begin, size_t stop, size_t call)
 static FILCH_NOT_INLINED size_t run_calls(filch_frame *f, part *p, size_t begin, size_t end,
                                           size_t *pace, enum offer *offer)
 {
-    filch_for_fn *const body = p->body;
-    void (*const add)(filch_frame *, void *, void *, size_t, size_t) =
-        body ? NULL : p->r->reducer->add;
-    void *const context = p->context, *const add_context = body ? NULL : p->r->context;
+    const callee c = {p->body, p->body ? NULL : p->r->reducer->add, p->context,
+                      p->body ? NULL : p->r->context};
     size_t chunk = *pace;
     bool is_open = false, may_open = filch_rest_fits(f), may_offer = *offer == OFFER;
 
@@ -216,29 +230,21 @@ static FILCH_NOT_INLINED size_t run_calls(filch_frame *f, part *p, size_t begin,
                 filch_rest_show(f);
             /* Nearly all calls are made here. Below are those at an end, or without a rest. */
             while (is_open && call < turn - begin && filch_rest_take(f, begin + call)) {
-                if (body)
-                    body(f + 1, context, begin, begin + call);
-                else
-                    add(f + 1, context, add_context, begin, begin + call);
+                call_body(c, f + 1, begin, begin + call);
                 begin += call;
             }
             while (begin < turn) {
                 size_t next = next_of(begin, turn, call);
                 if (!is_open || (next < end && filch_rest_take(f, next))) {
-                    if (body)
-                        body(f + is_open, context, begin, next);
-                    else
-                        add(f + is_open, context, add_context, begin, next);
+                    call_body(c, f + is_open, begin, next);
                     begin = next;
                     continue;
                 }
                 /* This is the last call, or the rest is public. */
                 bool is_last = next == end;
                 size_t mine = is_last ? begin : filch_rest_settle(f, next);
-                if (begin < mine && body)
-                    body(f + 1, context, begin, mine);
-                else if (begin < mine)
-                    add(f + 1, context, add_context, begin, mine);
+                if (begin < mine)
+                    call_body(c, f + 1, begin, mine);
                 begin = mine;
                 is_open = false;
                 if (!close_rest(f, p)) {
