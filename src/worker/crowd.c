@@ -115,12 +115,21 @@ void filch_crowd_leave(filch_worker *worker)
     filch_store_relaxed(&worker->clock, FILCH_NO_THREAD);
 }
 
-void filch_crowd_count_guest(filch_pool *pool, int change)
+bool filch_crowd_count_guest(filch_pool *pool)
+{
+    /* relaxed: if the CPUs become fewer later, this guest counts as a worker until it leaves. */
+    if (filch_load_relaxed(&pool->surplus) == 0)
+        return false;
+    /* seq_cst [crowd-or-wake] */
+    filch_fetch_add_seq_cst(&pool->guest_count, 1);
+    return true;
+}
+
+void filch_crowd_uncount_guest(filch_pool *pool)
 {
     /* seq_cst [crowd-or-wake] */
-    filch_fetch_add_seq_cst(&pool->guest_count, (uint32_t)change);
-    if (change < 0)
-        filch_crowd_watch(pool);
+    filch_fetch_add_seq_cst(&pool->guest_count, -1u);
+    filch_crowd_watch(pool);
 }
 
 void filch_crowd_enter_guest(filch_worker *worker)

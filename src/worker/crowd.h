@@ -6,7 +6,7 @@
  *
  * Edges
  *   crowd-or-wake  filch_crowd_is_full  x  end_watch, make_absent, filch_crowd_set_cpus,
- *                  filch_crowd_count_guest
+ *                  filch_crowd_count_guest, filch_crowd_uncount_guest
  *                  forbids that a publisher wakes no worker because the pool is full, and the
  *                  keeper misses the task; and that a pool is full, and the keeper does not watch.
  *   absence        make_absent -> make_present
@@ -49,8 +49,10 @@ bool filch_crowd_enter_loop(filch_worker *worker);
 /* The worker's seat is about to be free. */
 void filch_crowd_leave(filch_worker *worker);
 
-/* A guest counts from before it takes a seat until after it has given it back. */
-void filch_crowd_count_guest(filch_pool *pool, int change);
+/* A guest counts from before it takes a seat until after it has given the seat back. False: the pool
+ * has no more workers than may be awake, so the guest is not counted. */
+bool filch_crowd_count_guest(filch_pool *pool);
+void filch_crowd_uncount_guest(filch_pool *pool);
 
 /* The guest has taken the seat of `worker`. */
 void filch_crowd_enter_guest(filch_worker *worker);

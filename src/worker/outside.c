@@ -48,7 +48,7 @@ static void give_seat_back(filch_pool *pool, filch_sleep *stack, unsigned seat)
 static bool visit(filch_pool *pool, filch_job *job)
 {
     filch_sleep *stack = &pool->vacant;
-    filch_crowd_count_guest(pool, 1);
+    bool is_counted = filch_crowd_count_guest(pool);
     int seat = filch_sleep_pop(stack, FILCH_ROLE_RUNNING, false);
     if (seat < 0) {
         stack = &pool->sleep;
@@ -61,7 +61,8 @@ static bool visit(filch_pool *pool, filch_job *job)
         filch_crowd_leave(pool->workers[seat]);
         give_seat_back(pool, stack, (unsigned)seat);
     }
-    filch_crowd_count_guest(pool, -1);
+    if (is_counted)
+        filch_crowd_uncount_guest(pool);
     return has_strand;
 }
 
