@@ -74,8 +74,8 @@ static inline filch_pace_note *filch_pace_find(filch_frame *f, uintptr_t body)
 /* Instead of a chunk size, at the beginning of a loop. */
 #define FILCH_PACE_UNKNOWN ((size_t)0)
 
-/* The chunk size to begin with: the one that the worker remembers for this body. If the one that a
- * part has from its owner is much smaller, the owner may have met long iterations, and that counts.
+/* The chunk size to begin with: the worker remembers one for this body. `chunk` is the owner's. If
+ * it is less than an eighth of the worker's, the owner may have met long iterations: begin with it.
  */
 static inline size_t filch_pace_recall(filch_frame *f, uintptr_t body, size_t chunk)
 {

@@ -76,7 +76,7 @@ static inline void filch_rest_show(filch_frame *f)
 }
 
 /* The rest is public. Returns where it begins: at the beginning of the piece up to `next`, or at
- * its end. What lies below is the caller's. */
+ * its end. The caller runs the iterations below it. */
 static inline size_t filch_rest_settle(filch_frame *f, size_t next)
 {
     size_t start = FILCH_REST_UNSETTLED;

@@ -49,8 +49,8 @@ bool filch_crowd_enter_loop(filch_worker *worker);
 /* The worker's seat is about to be free. */
 void filch_crowd_leave(filch_worker *worker);
 
-/* A guest counts from before it takes a seat until after it has given the seat back. False: the pool
- * has no more workers than may be awake, so the guest is not counted. */
+/* A guest counts from before it takes a seat until after it has given the seat back. False: the
+ * pool has no more workers than may be awake, so the guest is not counted. */
 bool filch_crowd_count_guest(filch_pool *pool);
 void filch_crowd_uncount_guest(filch_pool *pool);
 

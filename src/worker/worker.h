@@ -56,7 +56,7 @@ typedef struct filch_glimpse {
 
 #define FILCH_GLIMPSES 8
 
-/* What the keeper saw of a worker at its last look: worker/crowd.h. */
+/* The keeper's last look at a worker: worker/crowd.h. */
 typedef struct filch_crowd_note {
     uint32_t turns;
     filch_thread_clock clock;
